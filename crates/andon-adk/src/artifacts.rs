@@ -205,8 +205,8 @@ async fn put(
         core.host.runtime().shelf().keep(&shelf_part_kind(key, &place), &place, part).await?;
         core.host.runtime().shelf().keep(&shelf_kind(key), &place, value).await?;
     } else {
-        let part = Kept { kind: part_kind(&place), name: place.clone(), at, value: part };
-        let known = Kept { kind: KIND.to_owned(), name: place, at, value };
+        let part = Kept::new(part_kind(&place), place.clone(), at, part);
+        let known = Kept::new(KIND.to_owned(), place, at, value);
         if !core.host.runtime().keep(key, vec![part, known], StateChange::new()).await? {
             return Err(no_session());
         }

@@ -122,7 +122,7 @@ async fn cancel(
     let asked = asked.as_ref().map(|body| valid::read(body, CancelSession::read)).transpose()?.unwrap_or_default();
     let CancelSession { force, grace_ms, note, wait } = asked;
     let force = force.unwrap_or(Force::Graceful);
-    let order = CancelOrder { force, reason: Reason::Requested, note: note.map(Into::into), grace_ms };
+    let order = CancelOrder::new(force, Reason::Requested).note(note).grace_ms(grace_ms);
     let stopped = core.host.stop_session(principal, [app, user, session], &order, wait && may_wait).await?;
     if stopped.cancelled == 0 {
         return Err(nothing(session, stopped.aim.others));

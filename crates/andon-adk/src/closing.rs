@@ -52,7 +52,7 @@ impl Closing {
                 node_info: nowhere,
                 ..blank
             },
-            Ending::Failed(Failure { error, message }) => {
+            Ending::Failed(Failure { error, message, .. }) => {
                 AdkEvent { error_code: Some(code(*error)), error_message: Some(message.clone()), ..blank }
             }
             Ending::Lost => AdkEvent {
@@ -62,6 +62,8 @@ impl Closing {
                 node_info: nowhere,
                 ..blank
             },
+            #[cfg(not(andon_whole))]
+            _ => blank,
         };
         let mut told = Map::new();
         if let Ending::Cancelled { reason } = ending {
@@ -96,6 +98,8 @@ pub(crate) fn code(kind: FailureKind) -> &'static str {
         FailureKind::Journal => "JOURNAL_ERROR",
         FailureKind::Hook => "HOOK_ERROR",
         FailureKind::Internal => "INTERNAL_ERROR",
+        #[cfg(not(andon_whole))]
+        _ => "INTERNAL_ERROR",
     }
 }
 

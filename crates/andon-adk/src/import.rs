@@ -31,7 +31,7 @@ pub(crate) fn session(
         Progress::fold(&stored.entries)
             .map_err(|error| bad(format!("the events are not a valid conversation: {error}")))?;
     }
-    Ok(Moved { session: key.clone(), created_at: now.wall, state: state.clone(), kept: Vec::new(), runs })
+    Ok(Moved::new(key.clone(), now.wall).state(state.clone()).runs(runs))
 }
 
 fn bad(detail: impl Into<String>) -> Problem {

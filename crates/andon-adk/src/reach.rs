@@ -30,7 +30,7 @@ pub(crate) fn session(principal: &Principal, app: &str, user: &str, session: &st
     if !principal.may_act_for(user) {
         return Err(no_session());
     }
-    Ok(SessionKey { tenant: Arc::clone(principal.tenant()), ..key })
+    Ok(key.tenant(Arc::clone(principal.tenant())))
 }
 
 /// A user of an app, as the prefix of the keys of all their sessions.

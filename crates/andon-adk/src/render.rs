@@ -134,6 +134,8 @@ impl Rendering {
                     Kind::Text => AdkPart::text(&delta.text),
                     Kind::Thinking => AdkPart::thought(&delta.text),
                     Kind::ToolInput(_) | Kind::ToolOutput(_) => return Vec::new(),
+                    #[cfg(not(andon_whole))]
+                    _ => return Vec::new(),
                 };
                 match self.view {
                     View::Caller { pieces: true } => vec![self.piece(part, now())],
@@ -141,6 +143,8 @@ impl Rendering {
                 }
             }
             FeedItem::TextLost { .. } => Vec::new(),
+            #[cfg(not(andon_whole))]
+            _ => Vec::new(),
         }
     }
 
@@ -336,6 +340,8 @@ impl Rendering {
                 })
             }
             HookChange::Answer { .. } | HookChange::Input { .. } | HookChange::Request { .. } => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         }
     }
 
@@ -374,6 +380,8 @@ impl Rendering {
                 self.unanswered.push(closed);
                 return None;
             }
+            #[cfg(not(andon_whole))]
+            _ => return None,
         };
         let answer = answer(json!({"confirmed": confirmed}));
         (self.view == View::Session).then(|| self.of_user(&place("decision", call, asked), vec![answer], at))
@@ -468,6 +476,8 @@ fn finish_reason(stop: ModelStop) -> &'static str {
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "STOP",
         ModelStop::MaxTokens => "MAX_TOKENS",
         ModelStop::Refused => "SAFETY",
+        #[cfg(not(andon_whole))]
+        _ => "STOP",
     }
 }
 

@@ -101,7 +101,7 @@ fn input(parts: Vec<MessagePart>) -> Result<RequestInput, Problem> {
     if !words.iter().any(says_something) {
         return Err(Problem::bad_request("no-input", "newMessage: it is empty; send a prompt"));
     }
-    Ok(RequestInput::Run(Message { role: Role::User, parts: words, cut: None }))
+    Ok(RequestInput::Run(Message::new(Role::User, words)))
 }
 
 const TEXT: &str = "text";
@@ -152,7 +152,7 @@ fn image(data: &Fields<'_>, holds: &str, reference: impl FnOnce(&str, &str) -> S
     let (media_type, held) = (data.text(MIME), data.text(holds));
     let (Some(media_type), Some(held)) = (media_type, held) else { return Ok(MessagePart::Part(Part::text(""))) };
     let reference = reference(media_type, &standard(held));
-    let image = Image { media_type: media_type.to_owned(), reference };
+    let image = Image::new(media_type.to_owned(), reference);
     image.check().map_err(|error| Problem::bad_request("bad-media", format!("newMessage: {error}")))?;
     if !image.reference.starts_with("data:") && !image.reference.starts_with("https://") {
         return Err(Problem::bad_request("bad-media", "newMessage: a fileUri must begin with https:// here"));

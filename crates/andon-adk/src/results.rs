@@ -18,6 +18,8 @@ pub(crate) fn response(result: &ToolResult) -> Value {
     let images = result.content.iter().filter_map(|content| match content {
         Content::Image(image) => Some(json!({"mimeType": image.media_type, "fileUri": image.reference})),
         Content::Text { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let images: Vec<Value> = images.collect();
     let mut response = match serde_json::from_str(&text) {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Cursor, Ending, Feed, FeedItem, Limits, Run, RunId, Scope, SessionKey, WhenBusy};
+use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
 use andon_server::App;
 use andon_server::dialect::{Json, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
 use axum::body::Body;
@@ -141,7 +141,7 @@ impl ExistingSession {
         };
         let key =
             SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("userId or sessionId", &error))?;
-        let key = SessionKey { tenant: Arc::clone(principal.tenant()), ..key };
+        let key = key.tenant(Arc::clone(principal.tenant()));
         if !principal.may_act_for(user) || core.host.runtime().state(&key).await?.is_none() {
             return Err(Problem::not_found("no-such-session", format!("Session not found: {session}")));
         }
@@ -164,15 +164,10 @@ impl ExistingSession {
         let run_id = RunId::new(format!("e-{}", Uuid::now_v7()));
         // Temporary state is not recorded, and no event reports it.
         let state = state.into_iter().filter(|(key, _)| Scope::of(key) != Scope::Temp).collect();
-        let order = RunOrder {
-            run_id: run_id.map_err(|error| Problem::bad_id("run", &error))?,
-            input,
-            when_busy: WhenBusy::Queue,
-            on_disconnect: core.on_disconnect,
-            limits: Limits::NONE,
-            state,
-            session: self.session.clone(),
-        };
+        let order = RunOrder::new(self.session.clone(), run_id.map_err(|error| Problem::bad_id("run", &error))?, input)
+            .when_busy(WhenBusy::Queue)
+            .on_disconnect(core.on_disconnect)
+            .state(state);
         let (run, reading) = core.host.start(principal, order).await?;
         let rendering = Rendering::new(run.id(), self.session.agent().name(), view);
         Ok(Followed { feed: run.feed(), reading, rendering, run })

@@ -181,8 +181,7 @@ pub(crate) async fn list(
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let key = reach::user(&principal, &app, &user)?;
-    let filter =
-        SessionFilter { tenant: Some(key.tenant.to_string()), app: Some(app), user: Some(user), limit: Some(MOST) };
+    let filter = SessionFilter::new().tenant(key.tenant.to_string()).app(app).user(user).limit(MOST);
     let reading = core.host.read_session().await?;
     let listed = core.host.runtime().list_sessions_with_state(filter).await?;
     let is_shown = |info: &SessionInfo| {

@@ -42,5 +42,5 @@ pub(crate) fn state_changed(delta: StateMap, at: Wall) -> Result<Kept, IdError> 
     let mut event = AdkEvent::blank(RunId::new(format!("p-{id}"))?, "user".into(), "".into(), event_id, at);
     event.actions.state_delta = delta;
     // Sorting by name sorts by time.
-    Ok(Kept { kind: EVENT.to_owned(), name: format!("{:020}-{id}", at.0), at, value: json!(event) })
+    Ok(Kept::new(EVENT.to_owned(), format!("{:020}-{id}", at.0), at, json!(event)))
 }

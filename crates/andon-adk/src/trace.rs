@@ -52,14 +52,12 @@ pub(crate) async fn of_session(
 }
 
 fn filter(principal: &Principal, app: &str, session: Option<String>, limit: usize) -> RunFilter {
-    RunFilter {
-        tenant: Some(principal.tenant().to_string()),
-        app: Some(app.to_owned()),
-        user: principal.user().map(str::to_owned),
-        session,
-        limit: Some(limit),
-        ..RunFilter::default()
-    }
+    RunFilter::new()
+        .tenant(principal.tenant().to_string())
+        .app(app.to_owned())
+        .user(principal.user().map(str::to_owned))
+        .session(session)
+        .limit(limit)
 }
 
 fn of_run(key: &SessionKey, run: &RunId, stored: &Stored) -> Vec<Value> {

@@ -462,8 +462,7 @@ mod tests {
     #[test]
     fn the_terminal_does_not_obey_what_the_model_wrote() {
         let id = CallId::new("c1").unwrap();
-        let call =
-            ToolCall { id, name: "sh\u{1b}[2Jell".to_owned(), arguments: "{\"a\":\"\u{1b}]0;x\u{7}\"}".to_owned() };
+        let call = ToolCall::new(id, "sh\u{1b}[2Jell", "{\"a\":\"\u{1b}]0;x\u{7}\"}");
         assert!(!question(&call).contains(['\u{1b}', '\u{7}']));
     }
 }

@@ -32,7 +32,7 @@ impl How {
     /// For a run of this program.
     pub(crate) fn cancel(self) -> Cancel {
         let Self { force, reason, by, note, grace_ms } = self;
-        CancelOrder { force, reason, note, grace_ms }.cancel(&by)
+        CancelOrder::new(force, reason).note(note).grace_ms(grace_ms).cancel(&by)
     }
 }
 

@@ -25,13 +25,10 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Wall(when::now().0.saturating_add(micros))
     });
-    let new = NewKey {
-        name: args.name.clone(),
-        scopes: args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-        user: args.user.clone(),
-        tenant: args.tenant.clone(),
-        expires_at,
-    };
+    let new = NewKey::new(args.name.clone(), args.scopes.iter().map(|scope| scope.as_str().to_owned()).collect())
+        .user(args.user.clone())
+        .tenant(args.tenant.clone())
+        .expires_at(expires_at);
     let (key, info) = match Target::find(&args.target.target).await? {
         Target::Server(client) => client.create_key(&new).await?,
         Target::Database(db) => {

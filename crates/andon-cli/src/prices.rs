@@ -55,7 +55,7 @@ fn model_price(name: &Key, node: &Node, currency: &str) -> Result<ModelPrice, No
     // A model without cache prices charges cached tokens as input.
     let or_input = |field: &str| find(fields, field).map_or(Ok(input), price);
     let (cache_read, cache_write) = (or_input("cache_read")?, or_input("cache_write")?);
-    Ok(ModelPrice { input, cache_read, cache_write, output: price(needed(node, fields, "output")?)? })
+    Ok(ModelPrice::new(input, cache_read, cache_write, price(needed(node, fields, "output")?)?))
 }
 
 fn price(node: &Node) -> Result<Price, NodeError> {
@@ -109,7 +109,7 @@ models:
     fn a_cache_without_a_price_costs_as_much_as_input() {
         let prices = yaml::read(GOOD, prices).unwrap();
         let million = Figure::reported(1_000_000);
-        let usage = Usage { input: million, cache_read: million, output: million, ..Usage::NONE };
+        let usage = Usage::NONE.input(million).cache_read(million).output(million);
         let cost = |model: &str| serde_json::to_value(prices.cost(model, &usage)).unwrap()["value"].to_string();
         assert_eq!((cost("anthropic/claude-sonnet-4").as_str(), cost("gpt").as_str()), ("18.3", "0.6"));
         assert_eq!(prices.cost("gpt", &usage).unwrap().currency(), "USD");

@@ -25,6 +25,7 @@ pub use span::{CallHead, Kind, Lump, LumpGap, Mark, Span, Stretch, What};
 
 /// A piece of a model's answer, as the model's adapter delivers it.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Piece {
     /// Text of the answer.
     Text(String),

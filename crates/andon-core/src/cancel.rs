@@ -44,6 +44,7 @@ impl Force {
 
 /// What somebody asks for: reason, who, force and note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CancelRequest {
     /// Why.
     pub reason: Reason,
@@ -62,9 +63,19 @@ pub struct CancelRequest {
     pub requested_at: Stamp,
 }
 
+crate::with!(CancelRequest: by: text Arc<str>, note: text Arc<str>, grace_ms: into Option<u64>);
+
+impl CancelRequest {
+    /// A request by nobody in particular, without a note, with each tool's own grace.
+    pub const fn new(reason: Reason, force: Force, requested_at: Stamp) -> Self {
+        Self { reason, force, by: None, note: None, grace_ms: None, requested_at }
+    }
+}
+
 /// The answer to one cancel request: what it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ReplyKind {
     /// The run was in progress and is now stopping.
     Accepted,

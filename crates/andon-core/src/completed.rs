@@ -22,13 +22,13 @@ impl Outcome {
     /// # let receipt = Receipt::unknown(&RunId::new("r")?, &key);
     /// # let message = Some(Arc::new(Message::assistant("One, two")));
     /// # let ending = Arc::new(Ending::Completed { stop: ModelStop::EndTurn });
-    /// # let outcome = Outcome { ending, message: message.clone(), usage: Used::NONE, receipt: receipt.clone() };
+    /// # let outcome = Outcome::new(ending, message.clone(), Used::NONE, receipt.clone());
     /// # let outcome = Arc::new(outcome);
     /// // The run completed: `agent.run("Count to two").await?`
     /// assert_eq!(outcome.completed()?.text(), "One, two");
     ///
-    /// # let failure = Failure { error: FailureKind::StreamBroken, message: "the answer broke off".into() };
-    /// # let outcome = Arc::new(Outcome { ending: Arc::new(Ending::Failed(failure)), message, usage: Used::NONE, receipt });
+    /// # let failure = Failure::new(FailureKind::StreamBroken, "the answer broke off");
+    /// # let outcome = Arc::new(Outcome::new(Arc::new(Ending::Failed(failure)), message, Used::NONE, receipt));
     /// // Another broke off in the middle of its answer.
     /// let error = outcome.completed().unwrap_err();
     /// assert!(error.to_string().starts_with("the run failed: the answer broke off; "));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What happens to a run when the last feed that was opened on it closes. Nothing happens if none was ever opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum OnDisconnect {
     /// It goes on.
     #[default]

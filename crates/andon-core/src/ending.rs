@@ -7,6 +7,7 @@ use crate::reason::Reason;
 /// Why the model stopped writing, in words that are the same for all providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ModelStop {
     /// It had finished.
     EndTurn,
@@ -23,6 +24,7 @@ pub enum ModelStop {
 /// How a run ended: the four outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Ending {
     /// The model finished.
     Completed {
@@ -43,6 +45,7 @@ pub enum Ending {
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct Failure {
     /// What kind of failure it is.
     pub error: FailureKind,
@@ -53,6 +56,7 @@ pub struct Failure {
 /// The kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum FailureKind {
     /// The model or its provider.
     Model,
@@ -66,6 +70,13 @@ pub enum FailureKind {
     Hook,
     /// A defect in the runtime itself.
     Internal,
+}
+
+impl Failure {
+    /// A failure of this kind, with a text for people.
+    pub fn new(error: FailureKind, message: impl Into<String>) -> Self {
+        Self { error, message: message.into() }
+    }
 }
 
 impl Ending {

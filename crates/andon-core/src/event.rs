@@ -45,6 +45,7 @@ pub type Changes = Map<String, Value>;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Event {
     /// The run exists and waits for its session. Always the first event.
     RunAccepted {
@@ -225,6 +226,7 @@ const _: () = assert!(std::mem::size_of::<Event>() <= 64);
 /// How a model call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ModelEnd {
     /// The model finished.
     Answered {

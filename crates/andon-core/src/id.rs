@@ -10,6 +10,7 @@ pub const MAX_ID_BYTES: usize = 256;
 
 /// Why a text cannot be an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum IdError {
     /// The text is empty.
     #[error("an id must not be empty")]
@@ -123,6 +124,7 @@ pub const LOCAL: &str = "local";
 /// # Ok::<(), andon_core::id::IdError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SessionKey {
     /// Whose data it is; [`LOCAL`] unless a server keeps several apart.
     #[serde(default = "local", skip_serializing_if = "is_local", deserialize_with = "checked")]
@@ -154,7 +156,15 @@ fn is_local(tenant: &Arc<str>) -> bool {
     **tenant == *LOCAL
 }
 
+crate::with!(SessionKey: tenant: into Arc<str>, app: into Arc<str>, user: into Arc<str>, session: SessionId);
+
 impl SessionKey {
+    /// From texts that were checked before, such as those in a store.
+    pub fn checked(tenant: &str, app: impl Into<Arc<str>>, user: impl Into<Arc<str>>, session: SessionId) -> Self {
+        let tenant = if tenant == LOCAL { local() } else { tenant.into() };
+        Self { tenant, app: app.into(), user: user.into(), session }
+    }
+
     /// A session of the tenant [`LOCAL`].
     pub fn new(app: &str, user: &str, session: impl AsRef<str>) -> Result<Self, IdError> {
         check(app)?;

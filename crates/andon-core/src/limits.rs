@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a run may use. Reaching a limit pulls the run's cord, and the note of that request names the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Limits {
     /// How long the run may take in all, waiting for its session and for people included.
     #[serde(rename = "deadline_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
@@ -22,7 +23,14 @@ pub struct Limits {
     pub tokens: Option<u64>,
 }
 
+crate::with!(Limits: deadline: into Option<Duration>, silence: into Option<Duration>, turns: into Option<u32>, tokens: into Option<u64>);
+
 impl Limits {
+    /// No limit yet: `Limits::new().turns(3)` has one.
+    pub const fn new() -> Self {
+        Self::NONE
+    }
+
     /// No limit at all.
     pub const NONE: Self = Self { deadline: None, silence: None, turns: None, tokens: None };
 
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn limits_survive_a_round_trip_through_json_and_are_never_rounded_to_zero() {
         assert_eq!(serde_json::to_string(&Limits::NONE).unwrap(), "{}");
-        let limits = Limits { deadline: Some(Duration::from_micros(1_200)), turns: Some(3), ..Limits::NONE };
+        let limits = Limits::new().deadline(Duration::from_micros(1_200)).turns(3);
         let json = serde_json::to_string(&limits).unwrap();
         assert_eq!(json, r#"{"deadline_ms":2,"turns":3}"#);
         let read: Limits = serde_json::from_str(&json).unwrap();
@@ -119,13 +127,13 @@ mod tests {
         let both = Limits { deadline: Some(secs(4)), silence: Some(secs(2)), turns: Some(3), tokens: Some(7) };
         assert_eq!((one.tightened_by(other), other.tightened_by(one)), (both, both));
         assert_eq!((one.tightened_by(Limits::NONE), Limits::NONE.tightened_by(one)), (one, one));
-        let zero = Limits { turns: Some(0), ..Limits::NONE };
+        let zero = Limits::new().turns(0);
         assert_eq!(one.tightened_by(zero).zero(), Some("turns"), "a limit of zero is an error, not no limit");
     }
 
     #[test]
     fn a_run_has_no_limits_only_if_none_is_set() {
         assert!(Limits::NONE.is_none());
-        assert!(!Limits { tokens: Some(1), ..Limits::NONE }.is_none());
+        assert!(!Limits::new().tokens(1).is_none());
     }
 }

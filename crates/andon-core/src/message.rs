@@ -28,6 +28,7 @@ pub use image::{Image, ImageError};
 /// assert_eq!((message.role, message.text()), (Role::User, "Hello".to_owned()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -53,6 +54,7 @@ pub enum Role {
 /// Why an answer is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "by", content = "reason")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Cut {
     /// Somebody pulled the cord.
     Cancelled(Reason),
@@ -65,6 +67,7 @@ pub enum Cut {
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Part {
     /// Plain text or markdown.
     Text {
@@ -90,6 +93,7 @@ pub enum Part {
 /// A provider's signature of a thought. It is sent back only to that provider: a session may change its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredSignature")]
+#[non_exhaustive]
 pub struct Signature {
     /// The provider, as its adapter names itself.
     pub by: Arc<str>,
@@ -123,6 +127,7 @@ impl Signature {
 
 /// A call of a tool, as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The call's id, unique within its session.
     pub id: CallId,
@@ -132,7 +137,14 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+crate::with!(ToolCall: id: CallId, name: into String, arguments: into String);
+
 impl ToolCall {
+    /// A call of the tool `name`, with its arguments as the model wrote them.
+    pub fn new(id: CallId, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { id, name: name.into(), arguments: arguments.into() }
+    }
+
     /// The arguments as JSON. An empty text is an empty object, because several providers send nothing for one.
     pub fn input(&self) -> Result<serde_json::Value, serde_json::Error> {
         if self.arguments.trim().is_empty() {
@@ -156,6 +168,7 @@ impl ToolCall {
 
 /// The one result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// The call that it belongs to.
     pub call: CallId,
@@ -168,6 +181,7 @@ pub struct ToolResult {
 /// How a call ended, as the model is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ResultStatus {
     /// It did what it was asked.
     Ok,
@@ -194,6 +208,7 @@ impl ResultStatus {
 /// What a tool can return.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Content {
     /// Text.
     Text {
@@ -205,6 +220,14 @@ pub enum Content {
 }
 
 impl Content {
+    /// Its text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Image(_) => None,
+        }
+    }
+
     /// Roughly how many bytes it takes in memory.
     pub fn weight(&self) -> usize {
         let own = match self {
@@ -215,7 +238,14 @@ impl Content {
     }
 }
 
+crate::with!(Message: parts: Vec<Part>, cut: into Option<Cut>);
+
 impl Message {
+    /// A message of these parts, whole.
+    pub const fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, cut: None }
+    }
+
     /// A user's message of plain text.
     pub fn user(text: impl Into<String>) -> Self {
         Self { role: Role::User, parts: vec![Part::text(text)], cut: None }
@@ -303,6 +333,11 @@ impl Part {
 }
 
 impl ToolResult {
+    /// The result of `call`.
+    pub const fn new(call: CallId, status: ResultStatus, content: Vec<Content>) -> Self {
+        Self { call, status, content }
+    }
+
     /// A result of plain text.
     pub fn text(call: CallId, status: ResultStatus, text: impl Into<String>) -> Self {
         Self { call, status, content: vec![Content::Text { text: text.into() }] }

@@ -36,6 +36,7 @@ pub use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 /// ```
 #[must_use = "the run may have failed or been cancelled: `completed()` gives a finished answer or an error"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// How it ended.
     pub ending: Arc<Ending>,
@@ -48,6 +49,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// How a run ended, what it said last, what it used, and its receipt.
+    pub const fn new(ending: Arc<Ending>, message: Option<Arc<Message>>, usage: Used, receipt: Receipt) -> Self {
+        Self { ending, message, usage, receipt }
+    }
+
+    /// The same, with a later receipt and its usage.
+    pub fn with_receipt(self, receipt: Receipt) -> Self {
+        Self { usage: receipt.usage, receipt, ..self }
+    }
+
     /// See [`Ending::stop_reason`].
     pub fn stop_reason(&self) -> &'static str {
         self.ending.stop_reason()

@@ -52,6 +52,7 @@ pub enum Step {
 
 /// A model call that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OpenModel {
     /// Its number in the run.
     pub number: u32,

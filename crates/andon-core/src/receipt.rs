@@ -20,6 +20,7 @@ use fold::{Fold, Instant};
 /// What became of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Verdict {
     /// It returned.
     Finished,
@@ -52,6 +53,7 @@ impl From<ToolEnd> for Verdict {
 
 /// One tool call in a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallAccount {
     /// The call's id.
     pub call: CallId,
@@ -99,6 +101,7 @@ impl CallAccount {
 /// What became of a compensation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Compensation {
     /// It was started, and is not known to have ended.
     Started,
@@ -112,6 +115,7 @@ pub enum Compensation {
 
 /// One model call in a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelAccount {
     /// Its number in the run.
     pub call: u32,
@@ -134,10 +138,27 @@ pub struct ModelAccount {
     pub pending: Option<Awaited>,
 }
 
+impl ModelAccount {
+    /// The account of a call about which nothing else is known.
+    pub fn new(call: u32, model: impl Into<Arc<str>>, usage: Used) -> Self {
+        Self {
+            call,
+            model: model.into(),
+            answered_by: None,
+            request_id: None,
+            usage,
+            first_piece_us: None,
+            took_us: None,
+            pending: None,
+        }
+    }
+}
+
 /// How long a stop took from the request to each instant, in microseconds.
 ///
 /// Unknown if two owners of the run stamped the request and the instant: their clocks cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Took {
     /// Until the driver saw it.
     pub delivered_us: Option<u64>,
@@ -146,6 +167,15 @@ pub struct Took {
     /// Until everything was at rest and the outcome on disk. Also unknown if that instant is not on record.
     pub settled_us: Option<u64>,
 }
+
+impl Took {
+    /// Nothing is known yet.
+    pub const fn new() -> Self {
+        Self { delivered_us: None, quiet_us: None, settled_us: None }
+    }
+}
+
+crate::with!(Took: delivered_us: into Option<u64>, quiet_us: into Option<u64>, settled_us: into Option<u64>);
 
 /// The account of a run's end.
 ///
@@ -158,6 +188,7 @@ pub struct Took {
 /// # Ok::<(), andon_core::id::IdError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Receipt {
     /// The version of this form.
     #[serde(deserialize_with = "crate::format_version::known_version")]
@@ -214,6 +245,9 @@ pub struct Receipt {
     /// What was learned after the end.
     pub addenda: Vec<Addendum>,
 }
+
+crate::with!(Receipt: accepted_at: Wall, outcome: into Option<Arc<Ending>>, settled_at: into Option<Wall>, on_disk: bool, took: Took, run_us: u64, model_calls: Vec<ModelAccount>,
+    usage: Used);
 
 impl Receipt {
     /// The receipt of a run of which only the id and the session are known.

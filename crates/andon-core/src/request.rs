@@ -14,6 +14,7 @@ use crate::message::Message;
 
 /// Settings of one model call. What is not set is as the model was set up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelSettings {
     /// How many tokens the answer may have, thinking included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,10 +30,17 @@ pub struct ModelSettings {
     pub stop: Vec<String>,
 }
 
+crate::with!(ModelSettings: max_output: into Option<u32>, temperature: into Option<f32>, thinking: into Option<Thinking>, stop: Vec<String>);
+
 // A temperature is checked to be a number before it is recorded.
 impl Eq for ModelSettings {}
 
 impl ModelSettings {
+    /// Nothing set yet: `ModelSettings::new().max_output(100)` has one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether nothing is set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
@@ -60,6 +68,7 @@ impl ModelSettings {
 /// How long a model may think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Thinking {
     /// Not at all, where the provider allows it.
     Off,
@@ -76,6 +85,7 @@ pub enum Thinking {
 /// Whether a model may call tools, or must.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "choice")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -105,6 +115,7 @@ impl ToolChoice {
 
 /// How a request differs from what the agent would have sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RequestChange {
     /// The instructions, if they are others. An empty text means that there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,8 +134,19 @@ pub struct RequestChange {
     pub tool_choice: ToolChoice,
 }
 
+crate::with!(RequestChange: instructions: text Arc<str>, messages: Option<Box<MessagesChange>>, tools: Option<Arc<[String]>>,
+    settings: ModelSettings, tool_choice: ToolChoice);
+
+impl RequestChange {
+    /// The request as the agent would have sent it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
 /// Messages of a conversation that are replaced in one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MessagesChange {
     /// How many messages stay at the beginning.
     pub from: usize,
@@ -135,6 +157,11 @@ pub struct MessagesChange {
 }
 
 impl MessagesChange {
+    /// The first `from` messages stay, the `without` after them are left out, and these come instead.
+    pub fn new(from: usize, without: usize, with: Vec<Arc<Message>>) -> Self {
+        Self { from, without, with }
+    }
+
     /// How one list of messages becomes another; `None` if they are the same.
     pub fn between(before: &History, after: &History) -> Option<Self> {
         let is_same = |(one, other): &(&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;

@@ -19,6 +19,7 @@ use crate::id::CallId;
 /// A run's state, in the words of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum State {
     /// It waits for its session.
     Queued,
@@ -35,6 +36,7 @@ pub enum State {
 /// What a run is doing, for [`Receipt::cut_in`](crate::receipt::Receipt::cut_in).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Phase {
     /// Waiting for its session.
     Queued,
@@ -54,6 +56,7 @@ pub enum Phase {
 
 /// Where a run stands after one of its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunStanding {
     /// Its state.
     pub state: State,
@@ -63,6 +66,15 @@ pub struct RunStanding {
     /// How hard it was told to stop, if it was. It only rises.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<Force>,
+}
+
+crate::with!(RunStanding: state: State, phase: into Option<Phase>, force: into Option<Force>);
+
+impl RunStanding {
+    /// A run in this state.
+    pub const fn new(state: State, phase: Option<Phase>, force: Option<Force>) -> Self {
+        Self { state, phase, force }
+    }
 }
 
 // A feed keeps one for each event.

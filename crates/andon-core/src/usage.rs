@@ -36,6 +36,7 @@ pub fn fewest_tokens(answer: &[Part]) -> u64 {
 /// The tokens of one model call or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
+#[non_exhaustive]
 pub struct Usage {
     /// Tokens read that no cache figure counts (invariant 4).
     pub input: Figure,
@@ -77,7 +78,14 @@ impl From<Usage> for Form {
     }
 }
 
+crate::with!(Usage: input: Figure, cache_read: Figure, cache_write: Figure, output: Figure, reasoning: Figure, mixed: Option<Figure>);
+
 impl Usage {
+    /// Nothing is known yet: `Usage::new().output(Figure::reported(7))` says one figure.
+    pub const fn new() -> Self {
+        Self::UNKNOWN
+    }
+
     /// Nothing is known.
     pub const UNKNOWN: Self = Self {
         input: Figure::UNKNOWN,

@@ -11,7 +11,7 @@ fn changed(point: HookPoint, change: HookChange) -> [Event; 2] {
 }
 
 fn call(name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id("a"), name: name.into(), arguments: arguments.into() }
+    ToolCall::new(id("a"), name, arguments)
 }
 
 fn seen(text: &str) -> Arc<ToolResult> {
@@ -19,7 +19,7 @@ fn seen(text: &str) -> Arc<ToolResult> {
 }
 
 fn answer(parts: Vec<Part>) -> Arc<Message> {
-    Arc::new(Message { role: Role::Assistant, parts, cut: None })
+    Arc::new(Message::new(Role::Assistant, parts))
 }
 
 /// A run whose model has asked for one call.
@@ -71,7 +71,7 @@ fn an_answer_that_the_prompt_brought_along_is_not_changed() {
 
 #[test]
 fn a_changed_request_belongs_to_the_next_model_call_alone() {
-    let request = andon_core::request::RequestChange { instructions: Some("Be brief.".into()), ..Default::default() };
+    let request = andon_core::request::RequestChange::new().instructions("Be brief.");
     let change = HookChange::Request { request: request.clone() };
     let mut progress = after(changed(HookPoint::BeforeModel, change).into_iter().chain([model_started(1)])).unwrap();
     assert_eq!(progress.open_model().unwrap().change.as_deref(), Some(&request));
@@ -150,7 +150,7 @@ fn a_replaced_result_is_in_the_conversation_whether_its_turn_is_over_or_not() {
         state: None,
     };
     let replace = || changed(HookPoint::AfterTool, HookChange::Result { result: seen("hidden") });
-    let two = vec![Part::ToolCall(call("look", "{}")), Part::ToolCall(ToolCall { id: id("b"), ..call("look", "{}") })];
+    let two = vec![Part::ToolCall(call("look", "{}")), Part::ToolCall(call("look", "{}").id(id("b")))];
     let begun = |parts| {
         let ends = [usage(1), answered(1, ModelStop::ToolUse), tool_started("a")];
         [model_started(1), Event::Message { message: answer(parts) }].into_iter().chain(ends)
@@ -197,7 +197,7 @@ fn a_hook_that_fails_the_run_waits_for_the_tools_that_run() {
         change: None,
         why: Some("no".into()),
     };
-    let failure = Failure { error: FailureKind::Hook, message: "no".into() };
+    let failure = Failure::new(FailureKind::Hook, "no");
     let settles = Some(Step::Settle(Arc::new(Ending::Failed(failure))));
     let hook = [hook_started(HookPoint::BeforeTool), failed];
     let mut progress = after(asked().into_iter().chain([tool_started("a")]).chain(hook)).unwrap();

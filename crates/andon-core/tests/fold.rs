@@ -299,7 +299,7 @@ mod next {
 
     #[test]
     fn a_model_that_answered_with_nothing_is_not_asked_again() {
-        let nothing = || Message { role: Role::Assistant, parts: vec![], cut: None };
+        let nothing = || Message::new(Role::Assistant, vec![]);
         let absent = || vec![model_started(1), answered(1, ModelStop::EndTurn)];
         let empty = || vec![model_started(1), message(nothing()), answered(1, ModelStop::EndTurn)];
         for answer in [absent(), empty()] {
@@ -353,8 +353,8 @@ mod next {
         let other = asked(&["a", "b"], no().into_iter().chain([approval_requested("b")]));
         assert_eq!((step(&other), other.state()), (Step::AwaitApproval, State::Waiting));
         let alone = asked(&["a"], no());
-        let message = "a call that was denied was not closed; this is a defect in Andon".into();
-        let defect = Ending::Failed(Failure { error: FailureKind::Internal, message });
+        let message = "a call that was denied was not closed; this is a defect in Andon";
+        let defect = Ending::Failed(Failure::new(FailureKind::Internal, message));
         assert_eq!((step(&alone), alone.phase()), (settle(defect), Phase::Between), "no news would end a wait");
     }
 
@@ -377,7 +377,7 @@ mod next {
             let late = [model_started(1), message(Message::assistant("So.")), answered(1, ModelStop::EndTurn)];
             assert_eq!(step(&run(late.into_iter().chain([cancel_requested(force)]))), settle(cancelled()));
         }
-        let harder = CancelRequest { reason: Reason::Shutdown, ..(*request(Force::Now)).clone() };
+        let harder = CancelRequest::new(Reason::Shutdown, Force::Now, request(Force::Now).requested_at);
         let harder = Event::CancelRequested { request: Arc::new(harder), delivered_at: Stamp::default() };
         let progress = run([cancel_requested(Force::AfterTurn), harder]);
         assert_eq!(progress.cancel(), Some((Reason::Requested, Force::Now)));
@@ -433,7 +433,7 @@ mod tally {
         let ended = |point, end| run([hook_started(point), Event::hook_finished(point, end)]);
         for point in [HookPoint::BeforeRun, HookPoint::AfterRun, HookPoint::BeforeModel, HookPoint::AfterModel] {
             let message = format!("the {} hook panicked", point.as_str());
-            let failed = Ending::Failed(Failure { error: FailureKind::Hook, message });
+            let failed = Ending::Failed(Failure::new(FailureKind::Hook, message));
             assert_eq!(step(&ended(point, HookEnd::Panicked)), settle(failed));
             assert_eq!(step(&ended(point, HookEnd::Continued)), Step::CallModel);
         }
@@ -454,8 +454,7 @@ mod history {
         );
         let Event::ToolRefused { result: no, .. } = refused("b") else { panic!("a refusal") };
         let parts = [result("a"), (*no).clone(), result("c")].map(Part::ToolResult).to_vec();
-        let expected =
-            [Message::user("Look."), asking(&["a", "b", "c"]), Message { role: Role::Tool, parts, cut: None }];
+        let expected = [Message::user("Look."), asking(&["a", "b", "c"]), Message::new(Role::Tool, parts)];
         assert_eq!(progress.messages().iter().map(|message| (**message).clone()).collect::<Vec<_>>(), expected);
         assert_eq!(progress.calls(), []);
     }

@@ -20,11 +20,7 @@ const DURABLE: Stamp = Stamp { wall: Wall(1_000_006_013), mono_us: 7_300 };
 
 /// The model asks for two tools; somebody pulls while one runs; that one is left behind, the other never starts.
 fn stopped_run() -> Vec<Arc<Record>> {
-    let pull = CancelRequest {
-        by: Some("ann".into()),
-        note: Some("stop button".into()),
-        ..(*request(Force::Graceful)).clone()
-    };
+    let pull = ((*request(Force::Graceful)).clone()).by("ann").note("stop button");
     let delivered_at = Stamp { wall: Wall(1_000_000_007), mono_us: 520 };
     let leaked = ToolResult::text(id("a"), ResultStatus::Unknown, "left");
     records([
@@ -54,54 +50,36 @@ fn stopped_run() -> Vec<Arc<Record>> {
 }
 
 fn expected() -> Receipt {
-    let pull = CancelRequest {
-        by: Some("ann".into()),
-        note: Some("stop button".into()),
-        ..(*request(Force::Graceful)).clone()
-    };
+    let pull = ((*request(Force::Graceful)).clone()).by("ann").note("stop button");
     let used = reported();
-    let never = CallAccount {
-        refused: Some(Refusal::RunCancelled),
-        ..CallAccount::new(id("b"), "look", Verdict::NeverStarted)
-    };
-    let leaked = CallAccount { took_us: Some(500), ..CallAccount::new(id("a"), "look", Verdict::Leaked) };
-    let model = ModelAccount {
-        call: 1,
-        model: "practice".into(),
-        answered_by: None,
-        request_id: None,
-        usage: used,
-        first_piece_us: Some(42),
-        took_us: Some(300),
-        pending: None,
-    };
-    Receipt {
-        v: andon_core::FORMAT_VERSION,
-        run: RunId::new("r").unwrap(),
-        session: session(),
-        outcome: Some(Arc::new(cancelled())),
-        accepted_at: Wall(1_000_000_001),
-        requested_at: Some(Wall(1_000_000_000)),
-        delivered_at: Some(Wall(1_000_000_007)),
-        quiet_at: Some(Wall(1_000_000_010)),
-        settled_at: Some(DURABLE.wall),
-        on_disk: true,
-        took: Took { delivered_us: Some(20), quiet_us: Some(500), settled_us: Some(6_800) },
-        run_us: 7_200,
-        reason: Some(Reason::Requested),
-        by: pull.by.clone(),
-        note: pull.note.clone(),
-        force: Some(Force::Graceful),
-        requests: vec![Arc::new(pull)],
-        cut_in: Some(Phase::Tools),
-        calls: vec![never, leaked],
-        model_calls: vec![model],
-        usage: used,
-        first_piece_us: Some(42),
-        leaked: vec!["look (a)".into()],
-        revision: 0,
-        addenda: vec![],
-    }
+    let mut never = CallAccount::new(id("b"), "look", Verdict::NeverStarted);
+    never.refused = Some(Refusal::RunCancelled);
+    let mut leaked = CallAccount::new(id("a"), "look", Verdict::Leaked);
+    leaked.took_us = Some(500);
+    let mut model = ModelAccount::new(1, "practice", used);
+    (model.first_piece_us, model.took_us) = (Some(42), Some(300));
+    let mut receipt = Receipt::unknown(&RunId::new("r").unwrap(), &session());
+    receipt.outcome = Some(Arc::new(cancelled()));
+    receipt.accepted_at = Wall(1_000_000_001);
+    receipt.requested_at = Some(Wall(1_000_000_000));
+    receipt.delivered_at = Some(Wall(1_000_000_007));
+    receipt.quiet_at = Some(Wall(1_000_000_010));
+    receipt.settled_at = Some(DURABLE.wall);
+    receipt.on_disk = true;
+    receipt.took = Took::new().delivered_us(20).quiet_us(500).settled_us(6_800);
+    receipt.run_us = 7_200;
+    receipt.reason = Some(Reason::Requested);
+    receipt.by = pull.by.clone();
+    receipt.note = pull.note.clone();
+    receipt.force = Some(Force::Graceful);
+    receipt.requests = vec![Arc::new(pull)];
+    receipt.cut_in = Some(Phase::Tools);
+    receipt.calls = vec![never, leaked];
+    receipt.model_calls = vec![model];
+    receipt.usage = used;
+    receipt.first_piece_us = Some(42);
+    receipt.leaked = vec!["look (a)".into()];
+    receipt
 }
 
 #[test]
@@ -111,8 +89,8 @@ fn a_receipt_says_who_why_when_and_what_became_of_each_call() {
 
 #[test]
 fn a_run_whose_settling_nobody_has_measured_is_on_disk_and_has_no_such_instant() {
-    let took = Took { settled_us: None, ..expected().took };
-    let expected = Receipt { settled_at: None, took, run_us: 1_200, ..expected() };
+    let took = (expected().took).settled_us(None);
+    let expected = expected().settled_at(None).took(took).run_us(1_200);
     assert_eq!(Receipt::fold(&stopped_run(), [], None), Some(expected));
 }
 
@@ -131,7 +109,7 @@ fn what_is_learned_later_is_folded_in_and_counted() {
     let better = Used::whole(Usage::reported(10, 7));
     let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")), remains: None };
     let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(better) };
-    let addenda = [Addendum { v: 1, number: 1, at, what: late }, Addendum { v: 1, number: 2, at, what: corrected }];
+    let addenda = [Addendum::new(1, at, late), Addendum::new(2, at, corrected)];
     let mut expected = expected();
     expected.calls[1].verdict = Verdict::Late;
     expected.leaked.clear();
@@ -151,7 +129,7 @@ fn with_next_owner(length: usize, events: impl IntoIterator<Item = Event>) -> Ve
     let mut records = records(events);
     for (record, place) in records.iter_mut().skip(length).zip(0..) {
         let at = Stamp { wall: Wall(1_000_060_000 + place), mono_us: 60_000_000 + place };
-        *record = Arc::new(Record { epoch: 2, at, ..(**record).clone() });
+        *record = Arc::new(Record::new(record.seq, 2, at, record.event.clone()));
     }
     records
 }
@@ -177,7 +155,7 @@ fn the_receipt_of_a_recovered_run_measures_no_time_across_two_processes() {
     let durable = Stamp { wall: Wall(1_000_065_000), mono_us: 60_005_000 };
     let receipt = Receipt::fold(&with_next_owner(10, events), [], Some(durable)).unwrap();
     assert_eq!(receipt.settled_at, Some(durable.wall));
-    assert_eq!(receipt.took, Took { delivered_us: Some(0), quiet_us: None, settled_us: None });
+    assert_eq!(receipt.took, Took::new().delivered_us(0));
     assert_eq!(receipt.model_calls.iter().map(|call| call.took_us).collect::<Vec<_>>(), [Some(300), None]);
     assert_eq!(receipt.run_us, 64_999, "wall time");
 }
@@ -227,7 +205,7 @@ fn the_time_to_the_first_piece_is_that_of_the_first_call_that_had_one() {
 fn the_receipt_of_a_run_of_which_nothing_is_known_says_only_whose_it_is() {
     let unknown = Receipt::unknown(&accepted().run, &session());
     let folded = Receipt::fold(&records([]), [], None).unwrap();
-    assert_eq!(Receipt { accepted_at: unknown.accepted_at, ..folded }, unknown);
+    assert_eq!(folded.accepted_at(unknown.accepted_at), unknown);
 }
 
 #[test]
@@ -241,12 +219,10 @@ fn what_an_open_model_call_has_used_is_unknown_until_it_is_accounted() {
 
 /// A tool whose cleanup found something, and then what is learned about it.
 fn cleaned_up(end: ToolEnd, addenda: Vec<Learnt>) -> Receipt {
-    let remains = Remains {
-        leaked: vec!["process 7".into()],
-        unended: Some("the server does not answer".into()),
-        notes: vec!["It took two signals.".into()],
-        ..Remains::NONE
-    };
+    let remains = Remains::new()
+        .leaked(vec!["process 7".into()])
+        .unended("the server does not answer")
+        .notes(vec!["It took two signals.".into()]);
     let result = ToolResult::text(id("a"), ResultStatus::Unknown, "left");
     let (result, remains) = (Arc::new(result), Some(Box::new(remains)));
     let records = records([
@@ -260,7 +236,7 @@ fn cleaned_up(end: ToolEnd, addenda: Vec<Learnt>) -> Receipt {
         tool_started("a"),
         Event::ToolFinished { call: id("a"), end, result, remains, state: None },
     ]);
-    let addenda = addenda.into_iter().zip(1..).map(|(what, number)| Addendum { v: 1, number, at: DURABLE, what });
+    let addenda = addenda.into_iter().zip(1..).map(|(what, number)| Addendum::new(number, DURABLE, what));
     Receipt::fold(&records, addenda, None).unwrap()
 }
 

@@ -44,7 +44,7 @@ fn whole_journal() -> Vec<Entry> {
     ]);
     entries.extend(first_answer(5).into_iter().map(|lump| Entry::Lump(Arc::new(lump))));
     let text = [Part::text("Looking.")].into_iter();
-    let spoken = Message { parts: text.chain(asking(&["a", "b", "c"]).parts).collect(), ..asking(&[]) };
+    let spoken = asking(&[]).parts(text.chain(asking(&["a", "b", "c"]).parts).collect());
     let rest = [
         message(spoken),
         usage(1),
@@ -184,7 +184,7 @@ fn after_a_crash_an_answer_that_had_begun_has_not_0_tokens_and_one_that_had_not_
     span.mark(What::Used(Box::new(Usage::reported(12, 0))));
     assert_eq!(usage_of(&span), Event::usage(1, Used::cut(Usage::reported(12, 0).running())));
     span.push(&Kind::Text, "Half");
-    let input = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
+    let input = Usage::reported(12, 0).output(Figure::UNKNOWN);
     assert_eq!(usage_of(&span), Event::usage(1, Used::cut(input.running())));
 }
 
@@ -206,7 +206,7 @@ fn after_a_crash_between_an_answer_and_its_usage_a_report_of_0_is_unknown() {
     entries.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
     entries.push(Entry::Fact(Arc::new(record(4, message(Message::assistant("So."))))));
     let closing = close_lost(&Progress::fold(&entries).unwrap(), None);
-    let input = Usage { output: Figure::UNKNOWN, ..Usage::reported(12, 0) };
+    let input = Usage::reported(12, 0).output(Figure::UNKNOWN);
     assert_eq!(closing[0], Event::usage(1, Used::cut(input.running())));
 }
 

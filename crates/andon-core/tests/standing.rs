@@ -69,7 +69,7 @@ impl Kept {
 fn looked_at(progress: &Progress, kept: &Kept) -> RunStanding {
     let force = kept.force;
     if progress.ending().is_some() {
-        return RunStanding { state: State::Settled, phase: None, force };
+        return RunStanding::new(State::Settled, None, force);
     }
     let phase = if !kept.has_started {
         Phase::Queued
@@ -92,7 +92,7 @@ fn looked_at(progress: &Progress, kept: &Kept) -> RunStanding {
         (None, Phase::Waiting) => State::Waiting,
         (None, _) => State::Running,
     };
-    RunStanding { state, phase: Some(phase), force }
+    RunStanding::new(state, Some(phase), force)
 }
 
 #[test]
@@ -146,6 +146,6 @@ fn with_two_approvals_open_and_one_denied_the_run_still_waits() {
 #[test]
 fn a_run_that_will_stop_after_its_turn_is_cancelling_already() {
     let progress = run([model_started(1), cancel_requested(Force::AfterTurn)]);
-    let expected = RunStanding { state: State::Cancelling, phase: Some(Phase::Model), force: Some(Force::AfterTurn) };
+    let expected = RunStanding::new(State::Cancelling, Some(Phase::Model), Some(Force::AfterTurn));
     assert_eq!(progress.standing(), expected);
 }

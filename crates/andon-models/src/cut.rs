@@ -12,6 +12,7 @@ use std::time::Duration;
 
 /// What is done about a call that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum CutPolicy {
     /// Close the connection. If the provider has not reported the input and has an endpoint that counts it, ask there.
     Cut,
@@ -23,6 +24,7 @@ pub enum CutPolicy {
 
 /// The caps for draining an answer that was cut. When one is exceeded, the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Drain {
     /// Bytes after the cut.
     pub max_bytes: usize,
@@ -33,6 +35,8 @@ pub struct Drain {
     /// Answers that are drained at the same time in this process. One more is closed at once.
     pub max_at_once: usize,
 }
+
+andon_runtime::core::with!(Drain: max_bytes: usize, max_tokens: into Option<u64>, max_time: Duration, max_at_once: usize);
 
 impl Default for Drain {
     fn default() -> Self {

@@ -114,6 +114,7 @@ impl Dialect {
 
     /// Why a tool choice cannot be asked for here, if it cannot.
     pub(crate) fn check_choice(self, ask: &Ask<'_>) -> Result<(), String> {
+        render::choice::check_known(ask)?;
         match self {
             Self::OpenAiChat | Self::Azure | Self::OpenAiResponses | Self::Gemini => Ok(()),
             Self::Anthropic => render::choice::check_claude(ask),

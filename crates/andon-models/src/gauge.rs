@@ -120,11 +120,9 @@ impl Gauge {
             Figure::UNKNOWN => known.reading(if has_begun { input() } else { perhaps(input()) }),
             _ => *known,
         };
-        Usage {
-            output: if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) },
-            reasoning: if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning },
-            ..known
-        }
+        known
+            .output(if known.output == Figure::UNKNOWN { output } else { not_stale(known.output, output) })
+            .reasoning(if known.reasoning == Figure::UNKNOWN { reasoning } else { known.reasoning })
     }
 
     /// What will be charged for output of which this much was delivered. Without a value, it is at least what is certain.
@@ -139,7 +137,7 @@ impl Gauge {
                     None => Figure::bounded(certain, high),
                     Some(_) => {
                         let provenance = delivered.provenance.max(Provenance::Estimated);
-                        Figure { value, provenance, low: delivered.low, high: high.max(value) }
+                        Figure::new().value(value).provenance(provenance).low(delivered.low).high(high.max(value))
                     }
                 }
             }
@@ -149,14 +147,10 @@ impl Gauge {
     }
 
     fn billed(&self, delivered: Usage, most: Option<u64>) -> Usage {
-        Usage {
-            output: self.charged(delivered.output, most),
-            reasoning: match delivered.reasoning {
-                Figure::UNKNOWN => Figure::UNKNOWN,
-                reasoning => self.charged(reasoning, most),
-            },
-            ..delivered
-        }
+        delivered.output(self.charged(delivered.output, most)).reasoning(match delivered.reasoning {
+            Figure::UNKNOWN => Figure::UNKNOWN,
+            reasoning => self.charged(reasoning, most),
+        })
     }
 }
 
@@ -164,10 +158,10 @@ impl Meter for Gauge {
     fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
         if call.answer.is_empty() && known == Usage::NONE.running() {
             // The provider refused the request, or was never reached.
-            return Used { delivered: known, billed: known };
+            return Used::new(known, known);
         }
         let delivered = self.delivered(call, &known);
-        Used { delivered, billed: self.billed(delivered, self.most(call)) }
+        Used::new(delivered, self.billed(delivered, self.most(call)))
     }
 
     fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
@@ -247,7 +241,7 @@ fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
     let low = fewest.max(1);
     let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low));
     let (value, high) = (within(shown.div_ceil(4)), within(shown.saturating_add(1000)));
-    Figure { value, provenance: Provenance::Estimated, low: Some(low), high }
+    Figure::new().value(value).provenance(Provenance::Estimated).low(low).high(high)
 }
 
 /// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
@@ -257,7 +251,7 @@ fn crude_input(request: &Request) -> Figure {
     let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
     let asked = said + (offered + request.instructions.as_deref().map_or(0, str::len)) as u64;
     let value = Some(asked.div_ceil(4).max(1));
-    Figure { value, provenance: Provenance::Estimated, low: Some(1), high: Some(asked.saturating_add(1000)) }
+    Figure::new().value(value).provenance(Provenance::Estimated).low(1).high(asked.saturating_add(1000))
 }
 
 /// The bytes of what is said, called and returned.
@@ -268,6 +262,8 @@ fn bytes_of(parts: &[Part]) -> u64 {
         Part::ToolResult(result) => result.to_text().len(),
         Part::Image(_) => IMAGE,
         Part::Thinking { .. } => 0,
+        #[cfg(not(andon_whole))]
+        _ => 0,
     });
     bytes.sum::<usize>() as u64
 }
@@ -281,9 +277,7 @@ fn thought_in(answer: &[Part]) -> u64 {
 /// was written. It is a lower bound then: a report that comes with each piece is right, and the estimate may be wrong.
 fn not_stale(reported: Figure, estimate: Figure) -> Figure {
     match reported.value {
-        Some(value) if estimate.low.is_some_and(|low| value < low) => {
-            Figure { low: Some(value.max(estimate.at_least())), ..estimate }
-        }
+        Some(value) if estimate.low.is_some_and(|low| value < low) => estimate.low(value.max(estimate.at_least())),
         _ => reported,
     }
 }

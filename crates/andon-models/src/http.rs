@@ -49,7 +49,7 @@ pub(crate) struct Target {
 impl Target {
     /// The same error without a secret in it, and with the provider's name.
     pub(crate) fn error(&self, error: ModelError) -> ModelError {
-        ModelError { kind: error.kind, message: self.scrub.clean(format!("{self}: {}", error.message)) }
+        ModelError::new(error.kind, self.scrub.clean(format!("{self}: {}", error.message)))
     }
 }
 

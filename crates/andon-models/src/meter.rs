@@ -140,14 +140,14 @@ impl Book {
         let forgotten = if has_room { None } else { forget_one(&mut pages) };
         let page = pages.entry(model.to_owned()).or_insert_with(|| Page::new(family));
         page.learn(family, &asked, &seen, reported);
-        let kept = Lesson { about: model.to_owned(), page: stored(model, page) };
+        let kept = Lesson::new(model.to_owned(), stored(model, page));
         forgotten.into_iter().chain([kept]).collect()
     }
 
     /// Takes up what was learned about a model before. A page with fewer calls than what is here changes nothing. Returns what is
     /// no longer to be kept: a page of this book that is broken or of an older version, or the one for which there is no room.
     pub(crate) fn restore(&self, lesson: Lesson) -> Option<Lesson> {
-        let Lesson { about, page: kept } = lesson;
+        let Lesson { about, page: kept, .. } = lesson;
         let learned = kept.get("learned").unwrap_or(&kept);
         let page = Page::deserialize(learned).ok().filter(|page| page.is_good(family(&about)));
         let Some(page) = page else { return is_outdated(learned).then(|| forgotten(about)) };
@@ -175,7 +175,7 @@ fn forget_one(pages: &mut BTreeMap<String, Page>) -> Option<Lesson> {
 }
 
 fn forgotten(about: String) -> Lesson {
-    Lesson { about, page: Value::Null }
+    Lesson::new(about, Value::Null)
 }
 
 /// A page as it is kept: what people are shown, and what the next process needs.

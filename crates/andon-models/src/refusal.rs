@@ -13,6 +13,7 @@ const LONGEST: usize = 600;
 
 /// What a provider said about an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ProviderError {
     /// The provider's message.
     pub message: String,
@@ -72,7 +73,7 @@ impl ProviderError {
         let by_status = self.status.filter(|status| *status >= 400).map(by_status);
         // The provider had accepted the request: without a word about it, a retry may well succeed.
         let kind = self.verdict().or(by_status).unwrap_or(RETRYABLE);
-        ModelError { kind, message: format!("the provider broke off the answer: {}", self.text()) }
+        ModelError::new(kind, format!("the provider broke off the answer: {}", self.text()))
     }
 
     /// The message, with the provider's word for the kind, cut to a length that can be shown.

@@ -26,8 +26,13 @@ use serde_json::{Map, Value};
 
 use crate::settings::Settings;
 
+/// What a provider is told in place of a part that a newer program has made.
+#[cfg(not(andon_whole))]
+const UNKNOWN: &str = "[something that this program does not know]";
+
 /// What a request is made from.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Ask<'a> {
     /// The provider, by its name in [`names`](crate::names): servers with the same API differ.
     pub provider: &'a str,
@@ -45,9 +50,17 @@ pub struct Ask<'a> {
     pub settings: &'a Settings,
 }
 
+andon_runtime::core::with!(Ask<'a>: model: &'a str, instructions: into Option<&'a str>, tools: &'a [std::sync::Arc<ToolSpec>],
+    tool_choice: &'a ToolChoice);
+
 impl<'a> Ask<'a> {
+    /// A prompt for a model, without instructions and tools.
+    pub fn new(provider: &'a str, model: &'a str, prompt: &'a [Message], settings: &'a Settings) -> Self {
+        Self { provider, model, instructions: None, prompt, tools: &[], tool_choice: &ToolChoice::Auto, settings }
+    }
+
     /// The instructions, if they say anything: no provider takes a blank text.
-    fn instructions(&self) -> Option<&'a str> {
+    fn said_instructions(&self) -> Option<&'a str> {
         self.instructions.filter(|text| !text.trim().is_empty())
     }
 

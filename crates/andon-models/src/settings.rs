@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 /// What a user can set for a model. What a provider does not have is left out of its requests.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// How many tokens an answer may have, thinking included.
     pub max_output: Option<u32>,
@@ -22,6 +23,9 @@ pub struct Settings {
     /// More fields for the request's body, as the provider names them. They override all others.
     pub extra: Map<String, Value>,
 }
+
+andon_runtime::core::with!(Settings: max_output: into Option<u32>, temperature: into Option<f32>, thinking: into Option<Thinking>,
+    stop: Vec<String>, cache: bool, extra: Map<String, Value>);
 
 impl Settings {
     /// The settings of one call: its own, and these for what it leaves open.
@@ -55,6 +59,8 @@ impl ThinkingForm for Thinking {
             Self::Low => Some("low"),
             Self::Medium => Some("medium"),
             Self::High => Some("high"),
+            #[cfg(not(andon_whole))]
+            _ => None,
         }
     }
 
@@ -65,6 +71,8 @@ impl ThinkingForm for Thinking {
             Self::Medium => 8_192,
             Self::High => 24_576,
             Self::Tokens(tokens) => tokens,
+            #[cfg(not(andon_whole))]
+            _ => 8_192,
         }
     }
 }

@@ -20,16 +20,14 @@ fn text(words: usize, seed: usize) -> String {
 }
 
 fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> Request {
-    Request {
-        instructions: Some("Be brief.".into()),
-        anchor,
-        ..Request::new(RunId::new("r").unwrap(), 1, messages.into_iter().map(Arc::new).collect::<Vec<_>>())
-    }
+    Request::new(RunId::new("r").unwrap(), 1, messages.into_iter().map(Arc::new).collect::<Vec<_>>())
+        .instructions("Be brief.")
+        .anchor(anchor)
 }
 
 /// A reported call, of the same agent.
 fn anchored(usage: Usage, messages: usize) -> Anchor {
-    Anchor { usage, messages, answered_by: None, setup: AnchorSetup::Same }
+    Anchor::new(usage, messages, None, AnchorSetup::Same)
 }
 
 /// A model in a book, and the provider that reports for it.
@@ -65,10 +63,7 @@ impl Model {
         for number in 0..calls {
             let words = 20 + 13 * (number % 6);
             let output = (tokens_a_word * words as f64).round() as u64;
-            self.learn(
-                &[Part::text(text(words, number))],
-                Usage { reasoning: Figure::reported(0), ..Usage::reported(14, output) },
-            );
+            self.learn(&[Part::text(text(words, number))], Usage::reported(14, output).reasoning(Figure::reported(0)));
         }
     }
 
@@ -79,7 +74,7 @@ impl Model {
 
 fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
     let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
-    Sighting { request, model: None, answer, ended, first_piece, took }
+    Sighting::new(request, None, answer, ended, first_piece, took)
 }
 
 fn thought(text: &str) -> Part {
@@ -148,7 +143,7 @@ fn a_summary_of_what_was_thought_says_only_that_there_was_more() {
     let output = model.cut(&request, &answer, false).output;
     assert_eq!((output.value, output.high), (None, None), "{output:?}");
     for _ in 0..6 {
-        model.learn(&answer, Usage { reasoning: Figure::reported(160), ..Usage::reported(14, 160 + 70) });
+        model.learn(&answer, Usage::reported(14, 160 + 70).reasoning(Figure::reported(160)));
     }
     let output = model.cut(&request, &answer, false).output;
     assert!(output.low.unwrap() < 230 && output.high.unwrap() > 230 && off(output, 230.0) < 0.15, "{output:?}");
@@ -233,21 +228,21 @@ fn thinking_that_nobody_reported_or_showed_is_not_taken_to_be_read_again() {
 /// A conversation of which the first answer was reported, with instructions of some hundred tokens.
 fn continued(anchor: Anchor) -> Request {
     let history = vec![Message::user("Tell me a story."), Message::assistant(text(25, 1)), Message::user("Go on.")];
-    Request { instructions: Some(text(400, 3).into()), ..request(history, Some(anchor)) }
+    (request(history, Some(anchor))).instructions(text(400, 3))
 }
 
 #[test]
 fn an_agent_that_may_have_been_changed_widens_the_bounds_by_a_share_of_its_setup_and_teaches_nothing() {
     let model = Model::named("gpt-4o");
     let same = continued(anchored(Usage::reported(5000, 25), 1));
-    let anchor = Anchor { setup: AnchorSetup::MayDiffer, ..same.anchor.clone().unwrap() };
-    let perhaps = Request { anchor: Some(anchor), ..same.clone() };
+    let anchor = same.anchor.clone().unwrap().setup(AnchorSetup::MayDiffer);
+    let perhaps = same.clone().anchor(anchor);
     let (known, wider) = (model.cut(&same, &[], false).input, model.cut(&perhaps, &[], false).input);
     assert_eq!(known.value, wider.value);
     let half = |figure: Figure| figure.high.unwrap() - figure.value.unwrap();
     assert!(half(wider) > half(known) + 80, "{known:?} {wider:?}");
     for _ in 0..10 {
-        let usage = Usage { input: Figure::reported(9_000), ..Usage::reported(0, 2) };
+        let usage = Usage::reported(0, 2).input(Figure::reported(9_000));
         model.meter.learn(&sighting(&perhaps, &[Part::text("Well.")], true), usage);
     }
     assert_eq!(model.cut(&same, &[], false).input, known);
@@ -256,10 +251,10 @@ fn an_agent_that_may_have_been_changed_widens_the_bounds_by_a_share_of_its_setup
 #[test]
 fn a_call_that_another_model_answered_is_not_measured_from() {
     let model = Model::named("router");
-    let anchor = Anchor { answered_by: Some("first-choice".into()), ..anchored(Usage::reported(5000, 25), 1) };
+    let anchor = (anchored(Usage::reported(5000, 25), 1)).answered_by("first-choice");
     let asked = continued(anchor);
     let input = |answers| {
-        let call = Sighting { model: answers, ..sighting(&asked, &[], false) };
+        let call = sighting(&asked, &[], false).model(answers);
         model.meter.cut(&call, Usage::UNKNOWN).delivered.input.value.unwrap()
     };
     assert!(input(Some("first-choice")) > 5000 && input(None) > 5000);
@@ -286,8 +281,8 @@ fn names_that_a_provider_makes_up_take_a_bounded_room() {
     let asked = request(vec![Message::user("Tell me.")], None);
     for number in 0..150 {
         let (name, answer) = (format!("made-up-{number}"), [Part::text(text(30, number))]);
-        let call = Sighting { model: Some(&name), ..sighting(&asked, &answer, true) };
-        for Lesson { about, page } in provider.learn(&call, Usage::reported(14, 33)) {
+        let call = sighting(&asked, &answer, true).model(Some(&name));
+        for Lesson { about, page, .. } in provider.learn(&call, Usage::reported(14, 33)) {
             if page.is_null() {
                 kept.remove(&about)
             } else {
@@ -320,7 +315,7 @@ fn rows_of_an_older_version_and_more_than_there_is_room_for_are_discarded_at_the
         ("maker/newer", with_version(99)),
         ("maker/foreign", serde_json::json!({"calls": 7})),
     ];
-    let odd = odd.map(|(about, page)| Lesson { about: about.to_owned(), page });
+    let odd = odd.map(|(about, page)| Lesson::new(about.to_owned(), page));
     let book = Arc::default();
     let discarded = book_meter(&book).recall([odd.to_vec(), kept.clone()].concat());
     assert!(discarded.iter().all(|lesson| lesson.page.is_null()));
@@ -340,7 +335,7 @@ fn book_meter(book: &Arc<Book>) -> Arc<dyn Meter> {
 fn a_page_says_how_good_it_is_and_stays_small() {
     let model = Model::named("claude-old");
     model.learn_texts(300, 1.2);
-    let Lesson { about, page } = model.learn(&[Part::text(text(50, 1))], Usage::reported(14, 60)).remove(0);
+    let Lesson { about, page, .. } = model.learn(&[Part::text(text(50, 1))], Usage::reported(14, 60)).remove(0);
     assert_eq!((about.as_str(), &page["standing"]["calls"]), ("maker/claude-old", &301.into()));
     let accuracy: Accuracy = serde_json::from_value(page["standing"].clone()).unwrap();
     let output = accuracy.output.unwrap();
@@ -370,7 +365,7 @@ impl Call {
     fn answer(&self) -> Vec<Part> {
         let call = |(number, arguments): (usize, &String)| {
             let id = CallId::new(format!("c{number}")).unwrap();
-            Part::ToolCall(ToolCall { id, name: "tool".into(), arguments: arguments.clone() })
+            Part::ToolCall(ToolCall::new(id, "tool", arguments.clone()))
         };
         let hidden = self.hidden.then(|| thought(""));
         let parts = [Part::Thinking { text: self.thinking.clone(), signature: None }, Part::text(self.text.clone())];
@@ -411,7 +406,7 @@ fn calls() -> impl Strategy<Value = Call> {
     let answer = (texts(), texts(), prop::collection::vec(texts(), 0..3), any::<bool>(), any::<bool>());
     (model, prop::collection::vec(texts(), 1..5), answer, usage).prop_map(|(model, messages, answer, usage)| {
         let (text, thinking, arguments, hidden, ended) = answer;
-        let usage = Usage { input: usage.0, output: usage.1, reasoning: usage.2, ..Usage::UNKNOWN };
+        let usage = Usage::new().input(usage.0).output(usage.1).reasoning(usage.2);
         Call { model, messages, text, thinking, arguments, hidden, ended, usage }
     })
 }

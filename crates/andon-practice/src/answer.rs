@@ -96,7 +96,7 @@ impl Answer for PracticeAnswer {
     fn usage_so_far(&self) -> Usage {
         let [input, output, reasoning] = [self.input, self.output, self.reasoning].map(Figure::reported);
         // It has no cache.
-        let usage = Usage { input, output, reasoning, ..Usage::NONE };
+        let usage = Usage::NONE.input(input).output(output).reasoning(reasoning);
         if self.is_whole { usage } else { usage.running() }
     }
 }

@@ -67,5 +67,7 @@ fn why(cut: Cut) -> &'static str {
         Cut::Cancelled(Reason::OwnerLost) => "the process that ran it was gone",
         Cut::Broken => "the connection was lost",
         Cut::Lost => "the program ended",
+        #[cfg(not(andon_whole))]
+        _ => "of something that I do not know",
     }
 }

@@ -94,17 +94,21 @@ impl Model for Practice {
         match &request.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::None => request.keep_tools(|_| false),
-            ToolChoice::Required | ToolChoice::Tool { .. } => {
-                let why =
-                    "the practice model calls a tool when its prompt says so, and cannot be made to: ask in the prompt";
-                return Box::new(FailedAnswer::new(ModelError::fatal(why)));
-            }
+            ToolChoice::Required | ToolChoice::Tool { .. } => return Box::new(FailedAnswer::new(cannot_be_made_to())),
+            #[cfg(not(andon_whole))]
+            _ => return Box::new(FailedAnswer::new(cannot_be_made_to())),
         }
         let mut chance = chance(self.seed, &request);
         let plan = plan(&request, &mut chance);
         let input = words::count_prompt(&request);
         Box::new(PracticeAnswer::new(plan, input, self.pace, chance))
     }
+}
+
+fn cannot_be_made_to() -> ModelError {
+    ModelError::fatal(
+        "the practice model calls a tool when its prompt says so, and cannot be made to: ask in the prompt",
+    )
 }
 
 /// The random numbers for an answer: the same for the same seed and conversation.

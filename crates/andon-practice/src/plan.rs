@@ -136,6 +136,8 @@ fn comment(results: &[(String, &ToolResult)]) -> String {
             ResultStatus::Refused => format!("`{tool}` was not run. I was told: {said}\n\n"),
             ResultStatus::Cut => format!("`{tool}` was stopped. I was told: {said}\n\n"),
             ResultStatus::Unknown => format!("`{tool}` was stopped, and nobody knows how far it got: {said}\n\n"),
+            #[cfg(not(andon_whole))]
+            _ => format!("`{tool}` ended in a way that I do not know: {said}\n\n"),
         });
     }
     text.push_str("As a practice model, I leave it at that.");

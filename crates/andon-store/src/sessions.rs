@@ -90,10 +90,10 @@ impl Sessions for SqliteJournal {
 
     fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
-            let batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
+            let mut batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
             // A run whose record does not fold is stored as it is, with no state.
-            let standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
-            Encoded::new(&Batch { standing, ..batch })
+            batch.standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
+            Encoded::new(&batch)
         });
         match encoded.collect::<Result<Vec<_>, _>>() {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs)),

@@ -70,7 +70,7 @@ impl Figures {
 
     /// All figures, in Prometheus' format.
     pub fn render(&self, runtime: &Runtime) -> String {
-        let Tally { queued, running, waiting, cancelling, stalled } = runtime.tally();
+        let Tally { queued, running, waiting, cancelling, stalled, .. } = runtime.tally();
         let states = [("queued", queued), ("running", running), ("waiting", waiting), ("cancelling", cancelling)];
         for (word, count) in states {
             self.recorder.gauge("andon_runs", &[("state", word)]).set(count as f64);

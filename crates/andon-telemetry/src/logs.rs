@@ -30,6 +30,8 @@ impl Logs {
                 warn!(run, app, outcome = "failed", failure, reason, by, took_ms, "run settled");
             }
             Ending::Lost => warn!(run, app, outcome = "lost", took_ms, "run settled"),
+            #[cfg(not(andon_whole))]
+            _ => info!(run, app, outcome = outcome.as_str(), reason, by, took_ms, "run settled"),
         }
     }
 }

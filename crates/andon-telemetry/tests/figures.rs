@@ -167,16 +167,9 @@ async fn leaked_work_whose_end_nobody_learns_is_counted_and_not_shown_as_running
     let Event::ToolFinished { end, remains, .. } = &mut record.event else { panic!("it is one") };
     let leaked = vec!["process 7".into(), "process 8".into()];
     *end = ToolEnd::Leaked;
-    *remains = Some(Box::new(Remains { leaked, unended: Some("told".into()), ..Remains::NONE }));
+    *remains = Some(Box::new(Remains::new().leaked(leaked).unended("told")));
     let record = Arc::new(record);
-    let seen = Seen {
-        run: run.id(),
-        session: run.session(),
-        record: &record,
-        past: &records[..place],
-        now: record.at,
-        pieces: None,
-    };
+    let seen = Seen::new(run.id(), run.session(), &record, &records[..place], record.at, None);
     figures.fact(&seen);
     let text = figures.render(&runtime);
     assert_eq!(value(&text, "andon_leaked_work_total{app=\"clerk\"}"), Some(3.0), "{text}");

@@ -54,6 +54,8 @@ pub(crate) fn facts(items: &[FeedItem]) -> Vec<Arc<Record>> {
     let facts = items.iter().filter_map(|item| match item {
         FeedItem::Fact(record) => Some(Arc::clone(record)),
         FeedItem::Delta(_) | FeedItem::TextLost { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     facts.collect()
 }
@@ -71,6 +73,8 @@ pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
                 Kind::Text => text.push_str(&delta.text),
                 Kind::Thinking => thinking.push_str(&delta.text),
                 Kind::ToolInput(_) | Kind::ToolOutput(_) => {}
+                #[cfg(not(andon_whole))]
+                _ => {}
             },
             FeedItem::Fact(record) => {
                 if record.seq != seq + 1 {
@@ -87,6 +91,8 @@ pub fn check_feed(items: &[FeedItem]) -> Vec<String> {
                 }
                 broken.extend(check_shown(&record.event, &mut text, &mut thinking));
             }
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
     broken
@@ -113,6 +119,8 @@ fn thoughts(message: &Message) -> String {
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, .. } => Some(text.as_str()),
         Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     thoughts.collect()
 }
@@ -151,6 +159,8 @@ pub fn check_last_words(stored: &Stored) -> Vec<String> {
         | Learnt::CompensationStarted { .. }
         | Learnt::CompensationFinished { .. }
         | Learnt::Undelivered { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     };
     for record in stored.facts() {
         let Event::Usage { call, pending, .. } = &record.event else { continue };
@@ -223,6 +233,8 @@ fn check_balance(records: &[Arc<Record>]) -> Vec<String> {
             | Event::RunQuieted
             | Event::GraceEnded { .. }
             | Event::RunSettled { .. } => {}
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
     let unbalanced = open.into_iter().filter(|(_, count)| *count != 0);

@@ -23,15 +23,15 @@ pub struct After {
 impl After {
     /// The provider is asked, and answers after a while what it charges.
     pub fn looked_up(takes: Duration, output: u64) -> Self {
-        let billed = Usage { output: Figure::exact(output, Provenance::LookedUp), ..Usage::UNKNOWN };
-        let learned = Learned { used: Used { billed, ..Used::UNKNOWN }, undelivered: Vec::new() };
+        let billed = Usage::new().output(Figure::exact(output, Provenance::LookedUp));
+        let learned = Learned::new(Used::UNKNOWN.billed(billed));
         Self { what: Pending::LookingUp, takes: Some(takes), within: Duration::from_secs(20), learned }
     }
 
     /// The model goes on writing for a while, and then reports.
     pub fn drained(takes: Duration, output: u64, undelivered: &str) -> Self {
-        let used = Used { billed: Usage::reported(1, output), ..Used::UNKNOWN };
-        let learned = Learned { used, undelivered: vec![Part::text(undelivered)] };
+        let used = Used::UNKNOWN.billed(Usage::reported(1, output));
+        let learned = Learned::new(used).undelivered(vec![Part::text(undelivered)]);
         Self { what: Pending::Draining, takes: Some(takes), within: Duration::from_secs(60), learned }
     }
 
@@ -71,12 +71,7 @@ impl ScriptedMeter {
 /// Every four bytes are a token, give or take half of them.
 fn guess(bytes: usize) -> Figure {
     let tokens = bytes as u64 / 4 + 1;
-    Figure {
-        value: Some(tokens),
-        provenance: Provenance::Estimated,
-        low: Some(tokens / 2),
-        high: Some(tokens.saturating_mul(2)),
-    }
+    Figure::new().value(tokens).provenance(Provenance::Estimated).low(tokens / 2).high(tokens.saturating_mul(2))
 }
 
 impl Meter for ScriptedMeter {
@@ -91,6 +86,8 @@ impl Meter for ScriptedMeter {
                 Part::Text { text } | Part::Thinking { text, .. } => text.len(),
                 Part::ToolCall(call) => call.name.len() + call.arguments.len(),
                 Part::Image(_) | Part::ToolResult(_) => 0,
+                #[cfg(not(andon_whole))]
+                _ => 0,
             })
             .sum();
         let asked = call.request.history.iter().map(|message| message.text().len()).sum();
@@ -100,7 +97,7 @@ impl Meter for ScriptedMeter {
             input if call.first_piece.is_none() && !call.ended => Figure::bounded(Some(0), input.high),
             input => input,
         };
-        let guessed = Usage { input, output: guess(written), ..Usage::UNKNOWN };
+        let guessed = Usage::new().input(input).output(guess(written));
         Used::cut(guessed.refined_by(known))
     }
 
@@ -115,13 +112,13 @@ impl Meter for ScriptedMeter {
     fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
         let number = self.learned.fetch_add(1, Ordering::SeqCst) + 1;
         let page = serde_json::json!({"calls": number, "output": reported.output.value});
-        vec![Lesson { about: call.model.unwrap_or("scripted").to_owned(), page }]
+        vec![Lesson::new(call.model.unwrap_or("scripted").to_owned(), page)]
     }
 
     fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson> {
         let (current, outdated) = lessons.into_iter().partition(|lesson| lesson.page.get("outdated").is_none());
         self.recalled.lock().extend::<Vec<Lesson>>(current);
-        let forget = |lesson: Lesson| Lesson { page: serde_json::Value::Null, ..lesson };
+        let forget = |lesson: Lesson| Lesson::new(lesson.about, serde_json::Value::Null);
         Vec::into_iter(outdated).map(forget).collect()
     }
 }

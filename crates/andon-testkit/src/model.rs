@@ -18,6 +18,7 @@ use crate::figures::{After, ScriptedMeter};
 
 /// One thing that a scripted answer does.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Act {
     /// Hands out a piece.
     Piece(Piece),
@@ -284,7 +285,7 @@ impl Answer for ScriptedAnswer {
             drop(connection);
             learned
         });
-        Some(Afterwards { what, within, work })
+        Some(Afterwards::new(what, within, work))
     }
 }
 

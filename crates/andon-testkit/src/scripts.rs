@@ -354,10 +354,10 @@ async fn limit_that_fires(world: World) {
     let turn =
         |id| answer([words("Again. "), Act::call(0, id, "quick", "{}"), vec![Act::usage(10, 5), Act::tool_use()]]);
     let model = world.model([turn("l1"), turn("l2"), turn("l3")]);
-    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let limits = Limits::new().turns(2);
     let session = world.open(world.agent(&model).limits(limits).tool(tools::quick("quick", &world.tools)));
     play(&world, &session, "Forever.").await;
-    let limits = Limits { deadline: Some(millis(250)), ..Limits::NONE };
+    let limits = Limits::new().deadline(millis(250));
     let slow = tools::slow("look", Duration::from_secs(30), &world.tools);
     let model = world.model([calling("", &[("l9", "look")])]);
     ask(&world, world.agent(&model).limits(limits).tool(slow), "Too long.").await;
@@ -365,7 +365,7 @@ async fn limit_that_fires(world: World) {
 
 async fn silence_limit(world: World) {
     let model = world.model([answer([words("And then "), vec![Act::Silence]])]);
-    let limits = Limits { silence: Some(Duration::from_secs(10)), ..Limits::NONE };
+    let limits = Limits::new().silence(Duration::from_secs(10));
     ask(&world, world.agent(&model).limits(limits), "Say more.").await;
 }
 

@@ -25,6 +25,7 @@ pub struct ToolLog {
 
 /// One thing that a tool did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Deed {
     /// It started.
     Started {
@@ -291,7 +292,7 @@ pub fn elsewhere(name: &str, takes: Duration, log: &ToolLog) -> FnTool {
                 return Remains::NONE;
             }
             cleanup_log.add(Deed::LeftElsewhere(id));
-            Remains { unended: Some("told, not seen to end".to_owned()), ..Remains::NONE }
+            Remains::new().unended("told, not seen to end")
         })
     });
     tool.effect(Effect::ReadOnly)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Content, Invocation, Remains, Returned, Tool, ToolError, ToolSpec, Work};
+use andon_runtime::{Content, Invocation, Returned, Tool, ToolError, ToolSpec, Work};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ impl Tool for Shell {
             let remains = tree.end().await;
             let text = kept.lock().take().into_text();
             let output = if text.is_empty() { Vec::new() } else { vec![Content::Text { text }] };
-            Remains { output, ..remains }
+            remains.output(output)
         })
     }
 }

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match feed.next().await {
             Some(FeedItem::Delta(delta)) => text.push_str(&delta.text),
             Some(FeedItem::Fact(record)) => println!("event {}", record.seq),
-            Some(FeedItem::TextLost { .. }) | None => break,
+            Some(_) | None => break,
         }
     }
     let place = feed.cursor().to_string();
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match item {
             FeedItem::Delta(delta) => text.push_str(&delta.text),
             FeedItem::Fact(record) => last = Some(record),
-            FeedItem::TextLost { .. } => return Err("nothing was lost".into()),
+            _ => return Err("nothing was lost".into()),
         }
     }
     let outcome = run.outcome().await;

@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::builder().model(model).build()?;
 
     // A limit of the run. It also counts the time that the run waits for its session and for people.
-    let limits = Limits { deadline: Some(Duration::from_millis(300)), ..Limits::NONE };
+    let limits = Limits::new().deadline(Duration::from_millis(300));
     let outcome = agent.prompt("Tell me a long story").limits(limits).run().await?;
     println!("limit: {} ({:?})", outcome.stop_reason(), outcome.receipt.note);
     assert_eq!(outcome.receipt.reason, Some(Reason::Deadline));

@@ -23,7 +23,7 @@ impl Jobs {
 
     async fn end(&self, _call: Invocation) -> Remains {
         self.0.fetch_sub(1, Ordering::SeqCst);
-        Remains { notes: vec!["the remote job was told to end".to_owned()], ..Remains::NONE }
+        Remains::new().notes(vec!["the remote job was told to end".to_owned()])
     }
 }
 

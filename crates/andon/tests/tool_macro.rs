@@ -115,15 +115,15 @@ fn each_way_to_be_cancelled_and_each_kind_of_effect_reaches_the_spec() {
 
 #[tokio::test]
 async fn a_compensation_is_given_the_call_that_it_undoes() {
-    let undo = Undo {
-        tool: "wire-money".into(),
-        call: id("c"),
-        run: andon::RunId::new("r").unwrap(),
-        session: SessionKey::new("app", "local", "s").unwrap(),
-        input: json!({"amount": 7}),
-        verdict: Verdict::Finished,
-        result: Arc::new(ok("sent 7")),
-    };
+    let undo = Undo::new(
+        "wire-money",
+        id("c"),
+        andon::RunId::new("r").unwrap(),
+        SessionKey::new("app", "local", "s").unwrap(),
+        json!({"amount": 7}),
+        Verdict::Finished,
+        Arc::new(ok("sent 7")),
+    );
     assert_eq!(wire.compensate(undo).await, Ok("took back 7".into()));
 }
 

@@ -192,15 +192,15 @@ async fn a_method_that_is_told_to_stop_returns_what_it_has() {
 async fn a_compensation_that_is_a_method_undoes_in_the_same_value() {
     let notes = Arc::new(Notes::default());
     notes.note("wrong".into(), Script::Plain).await.unwrap();
-    let undo = Undo {
-        tool: "note".into(),
-        call: id("c"),
-        run: andon::RunId::new("r").unwrap(),
-        session: SessionKey::new("app", "local", "s").unwrap(),
-        input: json!({"line": "wrong"}),
-        verdict: Verdict::Finished,
-        result: Arc::new(ToolResult::text(id("c"), ResultStatus::Ok, "line 1")),
-    };
+    let undo = Undo::new(
+        "note",
+        id("c"),
+        andon::RunId::new("r").unwrap(),
+        SessionKey::new("app", "local", "s").unwrap(),
+        json!({"line": "wrong"}),
+        Verdict::Finished,
+        Arc::new(ToolResult::text(id("c"), ResultStatus::Ok, "line 1")),
+    );
     assert_eq!(notes.tools()[0].compensate(undo).await, Ok("taken back".into()));
     assert_eq!(notes.all(), Vec::<String>::new());
 }

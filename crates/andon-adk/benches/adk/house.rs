@@ -108,7 +108,7 @@ pub(crate) fn serve(folder: &Path, ways: Ways<'_>) {
             }
             None => runtime,
         };
-        let (runtime, options) = (runtime.build(), Options { auth: ways.is_guarded, ..Options::default() });
+        let (runtime, options) = (runtime.build(), Options::new().auth(ways.is_guarded));
         let server = Server::with_dialects(&runtime, options, vec![Arc::new(Adk::default())]).await.expect("a server");
         let upstream = std::env::var(UPSTREAM).expect("the address that models ask");
         for agent in apps::agents(&runtime, &upstream) {

@@ -244,10 +244,10 @@ fn content_part(number: usize, part: &Fields<'_>) -> Result<Part, Problem> {
         let arguments = call.map("args").map_or_else(|| "{}".to_owned(), |args| Value::from(args.clone()).to_string());
         let id = call.some_text("id").filter(|id| !id.is_empty()).map_or_else(new_call, str::to_owned);
         let id = CallId::new(id).map_err(|error| Problem::bad_id("functionCall.id", &error))?;
-        return Ok(Part::ToolCall(ToolCall { id, name, arguments }));
+        return Ok(Part::ToolCall(ToolCall::new(id, name, arguments)));
     }
     let image = |media: &str, reference: String| {
-        let image = Image { media_type: media.to_owned(), reference };
+        let image = Image::new(media.to_owned(), reference);
         let checked = image.check().map_err(|error| bad(format!("Session initialization event {number}: {error}.")));
         checked.map(|()| Some(Part::Image(image)))
     };
@@ -291,9 +291,9 @@ fn used(event: &Fields<'_>) -> Used {
     let (cached, thoughts) = (figure("cachedContentTokenCount"), figure("thoughtsTokenCount"));
     let cached = cached.filter(|cached| *cached <= prompt);
     let known = |tokens: Option<u64>| tokens.map_or(Figure::UNKNOWN, Figure::reported);
-    Used::whole(Usage {
-        cache_read: known(cached),
-        reasoning: known(thoughts),
-        ..Usage::reported(prompt - cached.unwrap_or(0), candidates.saturating_add(thoughts.unwrap_or(0)))
-    })
+    Used::whole(
+        (Usage::reported(prompt - cached.unwrap_or(0), candidates.saturating_add(thoughts.unwrap_or(0))))
+            .cache_read(known(cached))
+            .reasoning(known(thoughts)),
+    )
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::FORMAT_VERSION;
 use andon_runtime::core::cancel::{CancelRequest, Force, Reason};
 use andon_runtime::core::event::{Accepted, Effect, Entry, Event, ModelEnd, Record, ToolEnd};
 use andon_runtime::core::id::RunId;
@@ -22,7 +21,7 @@ const MODEL: &str = "imported";
 /// The record of a run with this turn's content.
 pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(RunId, Stored), Problem> {
     let run = RunId::new(format!("e-{}", Uuid::now_v7())).map_err(|error| bad(error.to_string()))?;
-    let input = Arc::new(Message { role: Role::User, parts: turn.input, cut: None });
+    let input = Arc::new(Message::new(Role::User, turn.input));
     let accepted = Accepted::new(run.clone(), key.clone(), input);
     let mut story = Story { entries: Vec::new(), at: turn.at };
     story.add(Event::RunAccepted { accepted: Arc::new(accepted) });
@@ -33,7 +32,7 @@ pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(R
         story.answer(number, answer, is_cut);
     }
     story.end(turn.end, now);
-    Ok((run, Stored { epoch: 1, entries: story.entries, ..Stored::default() }))
+    Ok((run, Stored::new().epoch(1).entries(story.entries)))
 }
 
 struct Story {
@@ -44,7 +43,7 @@ struct Story {
 impl Story {
     fn add(&mut self, event: Event) {
         let seq = u64::try_from(self.entries.len()).unwrap_or(u64::MAX).saturating_add(1);
-        let record = Record { v: FORMAT_VERSION, seq, epoch: 1, at: self.at, event };
+        let record = Record::new(seq, 1, self.at, event);
         self.entries.push(Entry::Fact(Arc::new(record)));
     }
 
@@ -55,7 +54,7 @@ impl Story {
         // An answer with calls was complete: only text can be cut.
         let is_cut = is_cut && calls.is_empty();
         let cut = is_cut.then_some(Cut::Cancelled(Reason::ClientDisconnected));
-        let message = Message { role: Role::Assistant, parts: answer.parts, cut };
+        let message = Message::new(Role::Assistant, answer.parts).cut(cut);
         let stop = if calls.is_empty() { ModelStop::EndTurn } else { ModelStop::ToolUse };
         let end = if is_cut { ModelEnd::Cut } else { ModelEnd::Answered { stop } };
         self.add(Event::model_started(number, MODEL));
@@ -84,12 +83,11 @@ impl Story {
         let outcome = match end {
             End::Stopped => {
                 let (reason, force) = (Reason::ClientDisconnected, Force::Graceful);
-                let request =
-                    CancelRequest { reason, force, by: None, note: None, grace_ms: None, requested_at: self.at };
+                let request = CancelRequest::new(reason, force, self.at);
                 self.add(Event::CancelRequested { request: Arc::new(request), delivered_at: self.at });
                 Ending::Cancelled { reason }
             }
-            End::Failed(message) => Ending::Failed(Failure { error: FailureKind::Model, message }),
+            End::Failed(message) => Ending::Failed(Failure::new(FailureKind::Model, message)),
             // If no answer followed, nobody knows why, and we do not make up a reason: the run ends where the events end.
             End::Whole => Ending::Completed { stop: ModelStop::EndTurn },
         };

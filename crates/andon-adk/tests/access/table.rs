@@ -41,7 +41,7 @@ impl World {
     pub(crate) async fn limited(max_feeds_of_user: usize) -> Self {
         let clock = Arc::new(TestClock::new());
         let runtime = Runtime::builder().one_lane().observer(Board::new()).clock(clock).build();
-        let options = Options { auth: true, max_feeds_of_user, ..Options::default() };
+        let options = Options::new().auth(true).max_feeds_of_user(max_feeds_of_user);
         let adk =
             Adk { page: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../andon-server/web").into()), ..Adk::default() };
         let server = Server::with_dialects(&runtime, options, vec![Arc::new(adk)]).await.unwrap();
@@ -130,8 +130,8 @@ pub(crate) fn key_until(
 ) -> String {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
     let tenant = tenant.map(str::to_owned);
-    let new = NewKey { name: name.to_owned(), scopes, user: Some("ada".to_owned()), tenant, expires_at: end };
-    let new = if name == "bob" { NewKey { user: Some("bob".to_owned()), ..new } } else { new };
+    let new = NewKey::new(name.to_owned(), scopes).user("ada").tenant(tenant).expires_at(end);
+    let new = if name == "bob" { new.user("bob") } else { new };
     let runtime = server.runtime();
     server.keys().create(new, runtime.now().wall, runtime.shelf()).unwrap().key.show().to_owned()
 }
@@ -246,6 +246,8 @@ async fn a_missing_scope_is_named_and_nothing_happens() {
             Need::Scope(scope) | Need::Feed(scope) => vec![scope],
             Need::Both(one, other) => vec![one, other],
             Need::Public | Need::Known => continue,
+            #[cfg(not(andon_whole))]
+            _ => continue,
         };
         for scope in scopes {
             let (_, key) = keys.iter().find(|(lacking, _)| *lacking == scope).unwrap();
@@ -415,7 +417,7 @@ async fn a_ticket_opens_one_feed_once_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_preflight_request_needs_no_key() {
     let runtime = Runtime::builder().one_lane().build();
-    let options = Options { auth: true, origins: vec!["https://app.example".to_owned()], ..Options::default() };
+    let options = Options::new().auth(true).origins(vec!["https://app.example".to_owned()]);
     let router = Server::new(&runtime, options).await.unwrap().mount("/", |_| None).router().unwrap();
     let preflight = Request::builder()
         .method(Method::OPTIONS)
@@ -455,7 +457,7 @@ async fn what_a_key_costs() {
     let runtime = Runtime::builder().one_lane().build();
     let mut took = Vec::new();
     for auth in [false, true, false, true] {
-        let server = Server::new(&runtime, Options { auth, ..Options::default() }).await.unwrap();
+        let server = Server::new(&runtime, Options::new().auth(auth)).await.unwrap();
         for _ in 0..1_000 {
             key(&server, "eve", None, &RUNS);
         }

@@ -143,7 +143,7 @@ async fn each_event_is_one_chunk_and_between_them_there_are_signs_of_life() {
         Act::usage(1, 2),
         Act::end(),
     ]);
-    let options = Options { heartbeat: Duration::from_millis(50), ..Options::default() };
+    let options = Options::new().heartbeat(Duration::from_millis(50));
     let house = house(options, [acts, calls(&[]), vec![Act::text("a"), Act::Break]]).await;
     for _ in 0..3 {
         let raw = house

@@ -151,10 +151,10 @@ async fn invalid_messages_close_the_socket_with_a_code_and_run_nothing() {
 
 /// A server that requires keys, with the session `s`, and a socket to it with the key that opened it.
 async fn guarded(answers: impl IntoIterator<Item = Vec<Act>>) -> (House, Socket, String) {
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
     let scopes = ["run:create", "run:read", "run:cancel"].map(str::to_owned).to_vec();
-    let new = NewKey { name: USER.to_owned(), scopes, ..NewKey::default() };
+    let new = NewKey::new(USER.to_owned(), scopes);
     let (id, key) = house.key(new).await;
     let begun = house.request(reqwest::Method::POST, &path("s")).bearer_auth(&key).send().await.unwrap();
     assert_eq!(begun.status(), StatusCode::OK);

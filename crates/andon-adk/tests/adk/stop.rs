@@ -275,7 +275,7 @@ async fn a_stalled_reader_does_not_delay_its_run() {
 /// C15.
 #[tokio::test(start_paused = true)]
 async fn shutting_down_seals_what_does_not_end_in_time() {
-    let options = Options { drain: Duration::from_secs(1), settle: Duration::from_secs(1), ..Options::default() };
+    let options = Options::new().drain(Duration::from_secs(1)).settle(Duration::from_secs(1));
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, agent([endless(), endless()])).await;
     begin(&inside, "s").await;
     begin(&inside, "t").await;

@@ -98,7 +98,7 @@ async fn what_is_not_there_and_what_a_path_does_not_take_is_told_in_adks_words()
 
 #[tokio::test]
 async fn a_body_that_is_too_large_too_deep_or_too_slow_is_refused_in_adks_words() {
-    let house = house(Options { body_idle: Duration::from_millis(200), ..Options::default() }).await;
+    let house = house(Options::new().body_idle(Duration::from_millis(200))).await;
     let head = |path: &str| format!("POST {path} HTTP/1.1\r\n{OWN}\r\ncontent-type: application/json\r\n");
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     for path in ["/run", "/run_sse", "/apps/shop/users/ada/sessions", "/apps/shop/users/ada/sessions/s"] {

@@ -224,12 +224,11 @@ pub(crate) enum BuiltIn {
 impl Options {
     /// The limits of each run.
     pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            deadline: self.deadline,
-            silence: self.silence,
-            turns: self.turns.map(NonZeroU32::get),
-            tokens: self.tokens.map(NonZeroU64::get),
-        }
+        Limits::new()
+            .deadline(self.deadline)
+            .silence(self.silence)
+            .turns(self.turns.map(NonZeroU32::get))
+            .tokens(self.tokens.map(NonZeroU64::get))
     }
 }
 
@@ -271,7 +270,7 @@ mod tests {
         let Some(Command::Chat(chat)) = Args::try_parse_from(["andon", "chat", "--turns", "2"]).unwrap().command else {
             panic!("that is a chat");
         };
-        assert_eq!(chat.options.limits(), Limits { turns: Some(2), ..Limits::NONE });
+        assert_eq!(chat.options.limits(), Limits::new().turns(2));
         assert!(Args::try_parse_from(["andon", "--deadline", "0s"]).is_err());
     }
 }

@@ -167,31 +167,29 @@ impl ServeArgs {
             // DNS can be made to point any name here, but not an address.
             hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
         }
-        Ok(andon_server::Options {
-            auth,
-            oidc,
-            prices: self.prices.as_deref().map(prices::read).transpose()?,
-            drain: *ending.drain,
-            settle: *ending.settle,
-            max_runs: limits.max_runs,
-            max_runs_of_user: limits.max_runs_per_user,
-            max_feeds: limits.max_feeds,
-            max_feeds_of_user: limits.max_feeds_per_user,
-            max_connections: limits.max_connections,
-            max_body: limits.max_body,
-            max_answers: limits.max_answers,
-            max_frame: limits.max_frame,
-            head_time: *limits.head_time,
-            body_idle: *limits.body_idle,
-            body_time: *limits.body_time,
-            stalled: *limits.stalled,
-            heartbeat: *limits.heartbeat,
-            remember: *limits.remember,
-            hosts,
-            origins: limits.origins.clone(),
-            web_dir: web_dir.clone(),
-            ..usual()
-        })
+        Ok(usual()
+            .auth(auth)
+            .oidc(oidc)
+            .prices(self.prices.as_deref().map(prices::read).transpose()?)
+            .drain(*ending.drain)
+            .settle(*ending.settle)
+            .max_runs(limits.max_runs)
+            .max_runs_of_user(limits.max_runs_per_user)
+            .max_feeds(limits.max_feeds)
+            .max_feeds_of_user(limits.max_feeds_per_user)
+            .max_connections(limits.max_connections)
+            .max_body(limits.max_body)
+            .max_answers(limits.max_answers)
+            .max_frame(limits.max_frame)
+            .head_time(*limits.head_time)
+            .body_idle(*limits.body_idle)
+            .body_time(*limits.body_time)
+            .stalled(*limits.stalled)
+            .heartbeat(*limits.heartbeat)
+            .remember(*limits.remember)
+            .hosts(hosts)
+            .origins(limits.origins.clone())
+            .web_dir(web_dir.clone()))
     }
 
     /// How ADK's dialect is spoken.
@@ -293,27 +291,25 @@ mod tests {
         let args = served(&words.split_whitespace().collect::<Vec<_>>());
         let options = args.server_options().unwrap();
         let seconds = Duration::from_secs;
-        let expected = andon_server::Options {
-            drain: seconds(0),
-            settle: seconds(1),
-            max_runs: 2,
-            max_runs_of_user: 3,
-            max_feeds: 4,
-            max_feeds_of_user: 5,
-            max_connections: 6,
-            max_body: 7,
-            max_answers: 15,
-            max_frame: 8,
-            head_time: seconds(9),
-            body_idle: seconds(10),
-            body_time: seconds(20),
-            stalled: seconds(11),
-            heartbeat: seconds(12),
-            remember: seconds(13),
-            hosts: vec!["a.example".to_owned(), "b.example".to_owned()],
-            origins: vec!["https://c.example".to_owned()],
-            ..andon_server::Options::default()
-        };
+        let expected = andon_server::Options::new()
+            .drain(seconds(0))
+            .settle(seconds(1))
+            .max_runs(2)
+            .max_runs_of_user(3)
+            .max_feeds(4)
+            .max_feeds_of_user(5)
+            .max_connections(6)
+            .max_body(7)
+            .max_answers(15)
+            .max_frame(8)
+            .head_time(seconds(9))
+            .body_idle(seconds(10))
+            .body_time(seconds(20))
+            .stalled(seconds(11))
+            .heartbeat(seconds(12))
+            .remember(seconds(13))
+            .hosts(vec!["a.example".to_owned(), "b.example".to_owned()])
+            .origins(vec!["https://c.example".to_owned()]);
         assert_eq!(options, expected);
         assert_eq!(args.adk().on_disconnect, OnDisconnect::CancelAfterMs(14_000));
     }

@@ -143,7 +143,7 @@ impl Client {
             Err(error) if error.is_not_found() => {}
             other => return Ok(Some(other?)),
         }
-        let newest = self.list_runs(RunFilter { limit: Some(NEWEST), ..RunFilter::default() }).await?;
+        let newest = self.list_runs(RunFilter::new().limit(NEWEST)).await?;
         match the_one(text, newest)? {
             Some(run) => Ok(Some(self.run(&run).await?)),
             None => Ok(None),
@@ -235,7 +235,7 @@ impl Client {
 
     /// The runs of a session that have not settled, oldest first.
     pub(crate) async fn open_runs(&self, key: &SessionKey) -> Result<Vec<RunInfo>, ClientError> {
-        let which = RunFilter { settled: Some(false), ..runs_of(key) };
+        let which = runs_of(key).settled(false);
         let mut runs = self.list_runs(which).await?;
         runs.reverse();
         Ok(runs)
@@ -251,19 +251,17 @@ impl Client {
 
 /// All runs of a session.
 pub(crate) fn runs_of(key: &SessionKey) -> RunFilter {
-    RunFilter {
-        tenant: Some(key.tenant.to_string()),
-        app: Some(key.app.to_string()),
-        user: Some(key.user.to_string()),
-        session: Some(key.session.to_string()),
-        ..RunFilter::default()
-    }
+    RunFilter::new()
+        .tenant(key.tenant.to_string())
+        .app(key.app.to_string())
+        .user(key.user.to_string())
+        .session(key.session.to_string())
 }
 
 /// The most recently used sessions of a user of an app.
 pub(crate) fn last_sessions(app: &str, user: &str, limit: usize) -> SessionFilter {
     let [tenant, app, user] = [LOCAL, app, user].map(|name| Some(name.to_owned()));
-    SessionFilter { tenant, app, user, limit: Some(limit) }
+    SessionFilter::new().tenant(tenant).app(app).user(user).limit(limit)
 }
 
 /// `None` if the server answered 404.

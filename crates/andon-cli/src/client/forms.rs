@@ -105,7 +105,7 @@ impl From<RunView> for RunInfo {
         let RunView {
             run_id: run, key: session, state, outcome: ending, accepted_at, ended_at, settled_at, title, ..
         } = view;
-        Self { run, session, state, accepted_at, ended_at, settled_at, ending, title }
+        Self::new(run, session, state, accepted_at, title).ended_at(ended_at).settled_at(settled_at).ending(ending)
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) struct SessionView {
 
 impl From<SessionView> for SessionInfo {
     fn from(SessionView { key, created_at, updated_at, runs, title }: SessionView) -> Self {
-        Self { key, created_at, updated_at, runs, title }
+        Self::new(key, created_at, updated_at).runs(runs).title(title)
     }
 }
 

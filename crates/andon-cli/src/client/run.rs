@@ -135,7 +135,7 @@ impl RemoteRun {
         let receipt = again_if_broken(|| self.client.receipt(&self.id)).await?.receipt;
         let ending = receipt.outcome.clone();
         let ending = ending.ok_or_else(|| anyhow::anyhow!("run {} has not settled yet", self.id))?;
-        Ok(Arc::new(Outcome { ending, message: answer, usage: receipt.usage, receipt }))
+        Ok(Arc::new(Outcome::new(ending, answer, receipt.usage, receipt)))
     }
 
     /// Like [`outcome`](Self::outcome), for a feed that nobody has read: reads it for the last answer.

@@ -27,7 +27,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<()> {
         );
     }
     let runtime = db.open("andon import", OpenFor::Changing)?;
-    let Imported { session, recovered } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
+    let Imported { session, recovered, .. } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
         1 => "1 run".to_owned(),
         runs => format!("{runs} runs"),

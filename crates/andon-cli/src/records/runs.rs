@@ -47,7 +47,7 @@ fn filter(args: &RunsArgs) -> RunFilter {
     let settled = if args.open { Some(false) } else { args.settled.then_some(true) };
     // One extra shows whether there are more.
     let limit = args.form.limit().map(|limit| limit.saturating_add(1));
-    RunFilter { app, user, session, settled, limit, ..RunFilter::default() }
+    RunFilter::new().app(app).user(user).session(session).settled(settled).limit(limit)
 }
 
 /// The runs, and which of them a dead program left in progress; `None` if nothing was ever recorded.
@@ -73,6 +73,8 @@ pub(super) fn is_in_progress(state: State) -> bool {
     match state {
         State::Running | State::Cancelling => true,
         State::Queued | State::Waiting | State::Settled => false,
+        #[cfg(not(andon_whole))]
+        _ => false,
     }
 }
 
@@ -130,6 +132,8 @@ fn state(run: &RunInfo, is_left: bool) -> Cell {
                 Ending::Completed { .. } => Style::GOOD,
                 Ending::Cancelled { .. } => Style::STOP,
                 Ending::Failed(_) | Ending::Lost => Style::BAD,
+                #[cfg(not(andon_whole))]
+                _ => Style::BAD,
             };
             Cell::styled(ending.as_str(), style)
         }

@@ -13,13 +13,9 @@ use crate::show::session_shown;
 pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<()> {
     let target = Target::named(&args.target)?;
     let limit = args.form.limit();
-    let which = SessionFilter {
-        tenant: None,
-        app: args.app.clone(),
-        user: args.user.clone(),
-        // One extra shows whether there are more.
-        limit: limit.map(|limit| limit.saturating_add(1)),
-    };
+    // One extra shows whether there are more.
+    let one_more = limit.map(|limit| limit.saturating_add(1));
+    let which = SessionFilter::new().app(args.app.clone()).user(args.user.clone()).limit(one_more);
     let (mut found, is_recorded) = match &target {
         Target::Server(client) => (client.list_sessions(which).await?, true),
         Target::Database(db) => match db.open_to_read()? {

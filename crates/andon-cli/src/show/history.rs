@@ -31,6 +31,8 @@ fn lines(message: &Message) -> String {
             Part::Thinking { text, .. } => format!("{dim}(thought) {}{dim:#}", one_line(text)),
             Part::ToolCall(call) => format!("→ {} {}", plain_line(&call.name), one_line(&call.arguments)),
             Part::ToolResult(result) => format!("← {}", result_line(result)),
+            #[cfg(not(andon_whole))]
+            _ => "(a part that this program does not know)".to_owned(),
         };
         text.push_str(&format!("{bold}{who:>5}{bold:#}  {line}\n"));
     }
@@ -45,5 +47,7 @@ pub(super) fn cut_word(cut: Cut) -> &'static str {
         Cut::Cancelled(reason) => reason.as_str(),
         Cut::Broken => "the stream broke",
         Cut::Lost => "the program ended",
+        #[cfg(not(andon_whole))]
+        _ => "the answer ended early",
     }
 }

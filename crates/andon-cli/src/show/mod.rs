@@ -36,6 +36,8 @@ fn result_line(result: &andon_runtime::ToolResult) -> String {
         .map(|content| match content {
             andon_runtime::Content::Text { text } => text.as_str(),
             andon_runtime::Content::Image(_) => "(an image)",
+            #[cfg(not(andon_whole))]
+            _ => "(a part that this program does not know)",
         })
         .collect();
     one_line(&parts.join(" "))

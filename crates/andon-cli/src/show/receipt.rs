@@ -120,6 +120,8 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
         Pending::LookingUp => "asking the provider what it will charge",
         Pending::Counting => "asking the provider to count what it was sent",
         Pending::Estimating => "counting what was sent and shown",
+        #[cfg(not(andon_whole))]
+        _ => "more is being learned",
     };
     if awaited.until < when::now() {
         // The process that waited for it is gone.
@@ -135,6 +137,8 @@ fn heading(ending: &Ending, receipt: &Receipt) -> String {
         Ending::Cancelled { .. } => format!("{stop}■ Stopped{stop:#} {}", who_and_why(receipt)),
         Ending::Failed(failure) => format!("{bad}✗ Failed:{bad:#} {}", plain_line(&failure.to_string())),
         Ending::Lost => format!("{bad}✗ Lost:{bad:#} the program that ran it ended"),
+        #[cfg(not(andon_whole))]
+        other => format!("{bad}✗ Ended:{bad:#} {}", plain_line(other.as_str())),
     }
 }
 
@@ -180,6 +184,8 @@ fn phase_words(phase: Phase) -> &'static str {
         Phase::Tools => "while tools ran",
         Phase::Waiting => "while it waited for approval",
         Phase::Between => "between two steps",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     }
 }
 
@@ -202,6 +208,8 @@ fn call_words(call: &CallAccount) -> String {
         Verdict::Late => "ended after the run",
         Verdict::Leaked => "leaked: it may still be running",
         Verdict::Detached => "detached: still running, as declared",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     };
     let why = call.refused.map_or_else(String::new, |why| format!(" ({})", refusal_words(why)));
     let took = call.took_us.map_or_else(String::new, |us| format!(" after {}", figures::time(us)));
@@ -220,6 +228,8 @@ fn refusal_words(why: Refusal) -> &'static str {
         Refusal::CallCancelled => "only this call was cancelled",
         Refusal::RunCancelled => "the run was stopped first",
         Refusal::Lost => "the program ended first",
+        #[cfg(not(andon_whole))]
+        other => other.as_str(),
     }
 }
 
@@ -232,30 +242,22 @@ mod tests {
 
     fn stopped(settled_us: Option<u64>, settled_at: Option<u64>) -> Receipt {
         let (run, session) = (RunId::new("r1").unwrap(), SessionKey::new("a", "u", "s").unwrap());
-        Receipt {
-            outcome: Some(Arc::new(Ending::Cancelled { reason: Reason::Requested })),
-            requested_at: Some(Wall(1_763_204_400_000_000)),
-            quiet_at: Some(Wall(1_763_204_400_000_177)),
-            settled_at: settled_at.map(Wall),
-            on_disk: true,
-            took: Took { delivered_us: Some(80), quiet_us: Some(177), settled_us },
-            ..Receipt::unknown(&run, &session)
-        }
+        let mut receipt = Receipt::unknown(&run, &session);
+        receipt.outcome = Some(Arc::new(Ending::Cancelled { reason: Reason::Requested }));
+        receipt.requested_at = Some(Wall(1_763_204_400_000_000));
+        receipt.quiet_at = Some(Wall(1_763_204_400_000_177));
+        receipt.settled_at = settled_at.map(Wall);
+        receipt.on_disk = true;
+        receipt.took = Took::new().delivered_us(80).quiet_us(177).settled_us(settled_us);
+        receipt
     }
 
     #[test]
     fn a_model_call_shows_who_answered_it_and_no_tricks_of_who_did() {
         let told = |by: Option<&str>, id: Option<&str>| {
-            model_words(&ModelAccount {
-                call: 2,
-                model: "openai/gpt-5-mini".into(),
-                answered_by: by.map(Arc::from),
-                request_id: id.map(Arc::from),
-                usage: andon_runtime::Used::UNKNOWN,
-                first_piece_us: None,
-                took_us: None,
-                pending: None,
-            })
+            let mut account = ModelAccount::new(2, "openai/gpt-5-mini", andon_runtime::Used::UNKNOWN);
+            (account.answered_by, account.request_id) = (by.map(Arc::from), id.map(Arc::from));
+            model_words(&account)
         };
         assert_eq!(told(None, None), None);
         let whole = told(Some("gpt-5-mini-2025-08-07"), Some("req_1")).unwrap();
@@ -276,8 +278,8 @@ mod tests {
         assert_eq!(told(&stopped(None, None)), "settled on disk, but the time is not on record");
         let by_another = stopped(None, Some(1_763_204_465_000_000));
         assert_eq!(told(&by_another), "settled on disk at 11:01:05 UTC", "two processes have two clocks");
-        assert_eq!(told(&Receipt { on_disk: false, ..stopped(None, None) }), "not on disk");
-        let open = Receipt { on_disk: false, outcome: None, ..stopped(None, None) };
+        assert_eq!(told(&stopped(None, None).on_disk(false)), "not on disk");
+        let open = stopped(None, None).on_disk(false).outcome(None);
         assert_eq!(told(&open), "not settled yet");
     }
 }

@@ -64,6 +64,8 @@ fn one_line(run: &Recovered, here: Option<&SessionKey>, target: &Target) -> Opti
         Fate::Unreadable { why } => {
             Some(format!("The record of run {} cannot be read and was left as it is: {why}.", run.run))
         }
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
@@ -85,7 +87,7 @@ mod tests {
     use std::sync::Arc;
 
     fn found(fate: Fate) -> Recovered {
-        Recovered { run: RunId::new("run-1").unwrap(), fate }
+        Recovered::new(RunId::new("run-1").unwrap(), fate)
     }
 
     fn cancelled(reason: Reason) -> Arc<Ending> {

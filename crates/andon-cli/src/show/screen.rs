@@ -126,6 +126,8 @@ impl Screen {
             // A call is shown when its arguments are whole.
             Kind::ToolInput(_) => Ok(()),
             Kind::ToolOutput(_) => self.say(Speaker::Tool, &plain(&delta.text)),
+            #[cfg(not(andon_whole))]
+            _ => Ok(()),
         }
     }
 
@@ -175,6 +177,8 @@ impl Screen {
             }
             // It was not shown either.
             HookChange::Request { .. } => Ok(()),
+            #[cfg(not(andon_whole))]
+            _ => Ok(()),
         }
     }
 
@@ -201,6 +205,8 @@ impl Screen {
             Approval::Approved { .. } => self.note("  approved"),
             Approval::Denied { .. } => self.note("  denied"),
             Approval::Closed => self.note("  no longer needed"),
+            #[cfg(not(andon_whole))]
+            other => self.note(&format!("  {}", other.as_str())),
         }
     }
 
@@ -235,6 +241,8 @@ impl Listener for Screen {
             FeedItem::Fact(record) => self.event(&record.event),
             FeedItem::Delta(delta) => self.delta(delta),
             FeedItem::TextLost { .. } => self.note("(some text was lost in a crash)"),
+            #[cfg(not(andon_whole))]
+            _ => Ok(()),
         }
     }
 
@@ -265,5 +273,7 @@ fn tool_word(end: ToolEnd, result: &ToolResult) -> &'static str {
         (ToolEnd::NeverStarted, _) => "not run",
         (ToolEnd::Leaked, _) => "leaked",
         (ToolEnd::Detached, _) => "still running in the background",
+        #[cfg(not(andon_whole))]
+        _ => "ended",
     }
 }

@@ -58,6 +58,8 @@ fn shown(message: &Message, all: &[Arc<Message>]) -> String {
                 let name = name_of(&result.call, all);
                 format!("{tool}← {name}{tool:#} {}: {}", result_word(result), result_line(result))
             }
+            #[cfg(not(andon_whole))]
+            _ => "(a part that this program does not know)".to_owned(),
         });
         if !text.ends_with('\n') {
             text.push('\n');
@@ -102,6 +104,8 @@ fn result_word(result: &ToolResult) -> &'static str {
         ResultStatus::Refused => "was not run",
         ResultStatus::Cut => "was stopped",
         ResultStatus::Unknown => "was stopped, effect unknown",
+        #[cfg(not(andon_whole))]
+        _ => "ended",
     }
 }
 
@@ -111,7 +115,7 @@ mod tests {
     use andon_runtime::core::message::Cut;
 
     fn message(role: Role, text: &str, cut: Option<Cut>) -> Arc<Message> {
-        Arc::new(Message { role, parts: vec![Part::Text { text: text.to_owned() }], cut })
+        Arc::new(Message::new(role, vec![Part::Text { text: text.to_owned() }]).cut(cut))
     }
 
     fn conversation() -> Vec<Arc<Message>> {

@@ -52,13 +52,13 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     let Selector { tenant, app, user, session } = which;
     // As on a server: names are of your own tenant, and all means every tenant.
     let tenant = tenant.or_else(|| names_something.then(|| LOCAL.to_owned()));
-    let meant = RunFilter { tenant, app, user, session, ..RunFilter::default() };
-    let all = runtime.list_runs(RunFilter { settled: Some(false), ..RunFilter::default() }).await?.len();
+    let meant = RunFilter::new().tenant(tenant).app(app).user(user).session(session);
+    let all = runtime.list_runs(RunFilter::new().settled(false)).await?.len();
     let mut runs = Vec::new();
-    for run in runtime.list_runs(RunFilter { settled: Some(false), ..meant.clone() }).await? {
+    for run in runtime.list_runs(meant.clone().settled(false)).await? {
         runs.push(stop_run(&runtime, &run.run, how).await?);
     }
-    let one = RunFilter { limit: Some(1), ..meant };
+    let one = meant.limit(1);
     let known = is_all || !runtime.list_runs(one).await?.is_empty();
     let settled = known && runs.iter().all(|run| run.state == State::Settled);
     let aim = Aim { looked_for, known, others: all.saturating_sub(runs.len()), ..Aim::default() };

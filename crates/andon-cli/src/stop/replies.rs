@@ -39,6 +39,8 @@ fn ended(outcome: Option<&Ending>) -> &'static str {
         Some(Ending::Failed(_)) => "had already failed",
         Some(Ending::Lost) => "was lost when the program that ran it ended",
         None => "had already ended",
+        #[cfg(not(andon_whole))]
+        Some(_) => "had already ended",
     }
 }
 

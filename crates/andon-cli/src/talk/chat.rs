@@ -272,7 +272,7 @@ impl Chat {
                 };
                 let told = newer.unwrap_or_else(|| outcome.receipt.clone().into());
                 let (receipt, cost) = (told.receipt, told.cost);
-                let outcome = Outcome { usage: receipt.usage, receipt, ..(**outcome).clone() };
+                let outcome = (**outcome).clone().with_receipt(receipt);
                 self.screen.note(&receipt::full(&outcome, cost.as_ref()))
             }
             None => self.screen.note("Nothing has run yet."),

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{
-    Cancel, Event, Message, Outcome, Reason, RunFilter, RunId, Runtime, Session, SessionInfo, SessionKey, State,
-};
+use andon_runtime::{Cancel, Event, Message, Outcome, Reason, RunId, Runtime, Session, SessionInfo, SessionKey, State};
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
@@ -116,7 +114,7 @@ impl Conversation {
 
     /// How the last run of this session ended, in an earlier process.
     pub(crate) async fn last_outcome(&self) -> anyhow::Result<Option<Arc<Outcome>>> {
-        let which = RunFilter { settled: Some(true), limit: Some(1), ..runs_of(self.key()) };
+        let which = (runs_of(self.key())).settled(true).limit(1);
         match self {
             Self::Local(session) => {
                 let runtime = session.agent().runtime();

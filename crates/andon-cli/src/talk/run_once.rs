@@ -100,7 +100,7 @@ async fn with_last_word(run: &Subject, outcome: Arc<Outcome>, interrupts: &mut I
         learned = timeout(LAST_WORD, run.last_word()) => learned.ok().flatten(),
     };
     match learned {
-        Some(receipt) => Arc::new(Outcome { usage: receipt.usage, receipt, ..(*outcome).clone() }),
+        Some(receipt) => Arc::new((*outcome).clone().with_receipt(receipt)),
         None => outcome,
     }
 }
@@ -181,5 +181,7 @@ pub(crate) fn exit(outcome: &Outcome) -> Exit {
         Ending::Completed { .. } => Exit::Completed,
         Ending::Cancelled { .. } => Exit::Cancelled,
         Ending::Failed(_) | Ending::Lost => Exit::Failed,
+        #[cfg(not(andon_whole))]
+        _ => Exit::Failed,
     }
 }

@@ -23,6 +23,7 @@ pub struct CallHead {
 /// What bytes of a span belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Kind {
     /// The answer's text.
     Text,
@@ -185,6 +186,7 @@ impl Span {
 /// A lump before which bytes are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a lump begins at byte {next}, but only {have} bytes come before it")]
+#[non_exhaustive]
 pub struct LumpGap {
     /// How many bytes there are.
     pub have: usize,

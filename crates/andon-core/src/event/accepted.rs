@@ -13,6 +13,7 @@ use crate::message::Message;
 
 /// What a run is: who, where, and what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Accepted {
     /// The run's id.
     pub run: RunId,
@@ -39,6 +40,8 @@ pub struct Accepted {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_reader: bool,
 }
+
+crate::with!(Accepted: history: Vec<Arc<Message>>, limits: Limits, request: Option<Digest>, state: Option<Box<Changes>>, on_disconnect: OnDisconnect, has_reader: bool);
 
 impl Accepted {
     /// A run with the defaults for everything else.

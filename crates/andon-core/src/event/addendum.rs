@@ -12,6 +12,7 @@ use crate::usage::Used;
 
 /// What was learned about a run after it had settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Addendum {
     /// The version of this form.
     #[serde(deserialize_with = "crate::format_version::known_version")]
@@ -25,9 +26,19 @@ pub struct Addendum {
     pub what: Learnt,
 }
 
+crate::with!(Addendum: number: u32);
+
+impl Addendum {
+    /// In the form of this version.
+    pub const fn new(number: u32, at: Stamp, what: Learnt) -> Self {
+        Self { v: crate::FORMAT_VERSION, number, at, what }
+    }
+}
+
 /// What an addendum says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Learnt {
     /// A leaked or detached tool ended after all. Its result is recorded here, and is not part of the conversation.
     LateResult {

@@ -8,6 +8,7 @@ use crate::message::Content;
 /// A decision about a call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Approval {
     /// A person approved it.
     Approved {
@@ -41,6 +42,7 @@ pub enum Approval {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Effect {
     /// It changes nothing.
     ReadOnly,
@@ -53,6 +55,7 @@ pub enum Effect {
 /// How a started tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ToolEnd {
     /// It returned a result or an error.
     Finished,
@@ -72,6 +75,7 @@ pub enum ToolEnd {
 
 /// What remains of a tool call once its cleanup is over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Remains {
     /// What it had started and what could not be stopped, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +91,14 @@ pub struct Remains {
     pub output: Vec<Content>,
 }
 
+crate::with!(Remains: leaked: Vec<String>, unended: text String, notes: Vec<String>, output: Vec<Content>);
+
 impl Remains {
+    /// Nothing yet: `Remains::new().notes(…)` has something to report.
+    pub const fn new() -> Self {
+        Self::NONE
+    }
+
     /// Nothing remains, and there is nothing to report.
     pub const NONE: Self = Self { leaked: Vec::new(), unended: None, notes: Vec::new(), output: Vec::new() };
 
@@ -100,6 +111,7 @@ impl Remains {
 /// Why a call was closed without being started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Refusal {
     /// There is no tool with that name.
     UnknownTool,

@@ -10,6 +10,7 @@ use crate::request::RequestChange;
 /// Where a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HookPoint {
     /// Before the first model call.
     BeforeRun,
@@ -28,6 +29,7 @@ pub enum HookPoint {
 /// How a hook ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HookEnd {
     /// It let the run go on.
     Continued,
@@ -54,6 +56,7 @@ pub enum HookEnd {
 /// What a hook changed. What was there before is in earlier events, and stays on record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HookChange {
     /// The prompt, as the conversation has it from now on.
     Input {

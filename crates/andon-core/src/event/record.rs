@@ -11,6 +11,7 @@ use crate::time::Stamp;
 
 /// A journaled event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// The version of this form.
     #[serde(deserialize_with = "crate::format_version::known_version")]
@@ -24,6 +25,13 @@ pub struct Record {
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl Record {
+    /// In the form of this version.
+    pub const fn new(seq: Seq, epoch: Epoch, at: Stamp, event: Event) -> Self {
+        Self { v: crate::FORMAT_VERSION, seq, epoch, at, event }
+    }
 }
 
 /// An entry of a run's journal.

@@ -12,6 +12,7 @@ use crate::message::{ImageError, Message, Part, Role};
 /// Why messages from elsewhere cannot be a history, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("message {index} of the history: {why}")]
+#[non_exhaustive]
 pub struct BadHistory {
     /// The index of the message at fault, from 0.
     pub index: usize,
@@ -19,8 +20,16 @@ pub struct BadHistory {
     pub why: HistoryFault,
 }
 
+impl BadHistory {
+    /// This is wrong with the message at this index.
+    pub fn new(index: usize, why: HistoryFault) -> Self {
+        Self { index, why }
+    }
+}
+
 /// What is wrong with a message of a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HistoryFault {
     /// The first message is not the user's.
     #[error("a history begins with a message of the user: leave out what comes before the first one, or add it")]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An image, by reference. A `data:` URL contains the bytes, so they are stored wherever the message is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Image {
     /// Such as `image/png`.
     pub media_type: String,
@@ -13,6 +14,7 @@ pub struct Image {
 
 /// Why something is not accepted as an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ImageError {
     /// Its media type is not that of an image.
     #[error("`{0}` is not an image type: use image/png, image/jpeg, image/gif or image/webp")]
@@ -31,6 +33,11 @@ pub enum ImageError {
 const QUOTE: usize = 60;
 
 impl Image {
+    /// An image of this media type. Nothing is checked: that is what [`Image::check`] does.
+    pub fn new(media_type: impl Into<String>, reference: impl Into<String>) -> Self {
+        Self { media_type: media_type.into(), reference: reference.into() }
+    }
+
     /// Checks its media type, and that of its `data:` URL if it has one. The bytes are not looked at.
     pub fn check(&self) -> Result<(), ImageError> {
         if !is_image(&self.media_type) {

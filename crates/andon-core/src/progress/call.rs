@@ -17,6 +17,7 @@ use super::fold::Misfit;
 
 /// One tool call of the current turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// What the model asked for, or what a hook made of it.
     pub call: ToolCall,
@@ -32,6 +33,7 @@ pub struct Call {
 
 /// How far a tool call has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum CallState {
     /// It may start.
     Ready,

@@ -22,6 +22,7 @@ pub(super) type Misfit = &'static str;
 
 /// A journal that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum FoldError {
     /// The journal does not begin with `run_accepted`.
     #[error("a run's journal begins with run_accepted")]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How a figure came to be known, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Provenance {
     /// The provider's final figure.
     Reported,
@@ -24,6 +25,7 @@ pub enum Provenance {
 
 /// A number of tokens, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Figure {
     /// The number, if it is known.
     pub value: Option<u64>,
@@ -35,7 +37,14 @@ pub struct Figure {
     pub high: Option<u64>,
 }
 
+crate::with!(Figure: value: into Option<u64>, provenance: Provenance, low: into Option<u64>, high: into Option<u64>);
+
 impl Figure {
+    /// Nothing is known yet. [`Figure::reported`], [`Figure::exact`] and [`Figure::bounded`] say something.
+    pub const fn new() -> Self {
+        Self::UNKNOWN
+    }
+
     /// Nothing is known.
     pub const UNKNOWN: Self = Self { value: None, provenance: Provenance::Unknown, low: None, high: None };
 

@@ -7,6 +7,7 @@ use crate::time::Wall;
 
 /// What one model call, or a run, used: what reached us, and what the provider will charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Used {
     /// What was used up to the end or the cut.
     pub delivered: Usage,
@@ -14,7 +15,14 @@ pub struct Used {
     pub billed: Usage,
 }
 
+crate::with!(Used: delivered: Usage, billed: Usage);
+
 impl Used {
+    /// What reached us, and what the provider will charge.
+    pub const fn new(delivered: Usage, billed: Usage) -> Self {
+        Self { delivered, billed }
+    }
+
     /// Nothing was used: the sum of no calls at all.
     pub const NONE: Self = Self { delivered: Usage::NONE, billed: Usage::NONE };
 
@@ -81,6 +89,7 @@ impl Used {
 /// What is done, after a call was cut, to learn more about what it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Pending {
     /// Closing the connection would not have stopped the bill: the rest of the answer is read, and shown to nobody.
     Draining,
@@ -92,8 +101,16 @@ pub enum Pending {
     Estimating,
 }
 
+impl Awaited {
+    /// A better figure is looked for in this way, until then.
+    pub const fn new(what: Pending, until: Wall) -> Self {
+        Self { what, until }
+    }
+}
+
 /// A better figure is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Awaited {
     /// How it is looked for.
     pub what: Pending,

@@ -46,7 +46,7 @@ pub(crate) fn answered(call: u32, stop: ModelStop) -> Event {
 }
 
 pub(crate) fn failure() -> Failure {
-    Failure { error: FailureKind::Model, message: "The model is out.".into() }
+    Failure::new(FailureKind::Model, "The model is out.")
 }
 
 pub(crate) fn failed(call: u32) -> Event {
@@ -71,8 +71,8 @@ pub(crate) fn backoff_started() -> Event {
 }
 
 pub(crate) fn asking(ids: &[&str]) -> Message {
-    let call = |text: &&str| Part::ToolCall(ToolCall { id: id(text), name: "look".into(), arguments: "{}".into() });
-    Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
+    let call = |text: &&str| Part::ToolCall(ToolCall::new(id(text), "look", "{}"));
+    Message::new(Role::Assistant, ids.iter().map(call).collect())
 }
 
 pub(crate) fn approval_requested(call: &str) -> Event {
@@ -117,7 +117,7 @@ pub(crate) fn refused(call: &str) -> Event {
 
 pub(crate) fn request(force: Force) -> Arc<CancelRequest> {
     let requested_at = Stamp { wall: Wall(1_000_000_000), mono_us: 500 };
-    Arc::new(CancelRequest { reason: Reason::Requested, force, by: None, note: None, grace_ms: None, requested_at })
+    Arc::new(CancelRequest::new(Reason::Requested, force, requested_at))
 }
 
 pub(crate) fn cancel_requested(force: Force) -> Event {
@@ -170,7 +170,7 @@ pub(crate) fn settle(ending: Ending) -> Step {
 
 pub(crate) fn record(seq: Seq, event: Event) -> Record {
     let at = Stamp { wall: Wall(1_000_000_000 + seq), mono_us: 100 * seq };
-    Record { v: 1, seq, epoch: 1, at, event }
+    Record::new(seq, 1, at, event)
 }
 
 /// A journal of these events after `run_accepted`.

@@ -53,7 +53,7 @@ pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterward
         drop(permit);
         learned
     };
-    Ok(Afterwards { what: Pending::Draining, within: caps.max_time.saturating_add(SLACK), work: Box::pin(work) })
+    Ok(Afterwards::new(Pending::Draining, caps.max_time.saturating_add(SLACK), Box::pin(work)))
 }
 
 async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
@@ -109,17 +109,19 @@ impl Rest {
             }
             Piece::Usage(_) => {}
             Piece::End(stop) => self.stop = Some(stop),
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
 
     fn learned(self, usage: Usage) -> Learned {
-        let read = Usage { output: Figure::UNKNOWN, reasoning: Figure::UNKNOWN, ..usage };
+        let read = usage.output(Figure::UNKNOWN).reasoning(Figure::UNKNOWN);
         let (billed, end) = match self.stop {
             Some(stop) => (usage, AnswerEnd::Whole(stop)),
             // It did not finish: at least this much was written.
             None => (Used::cut(usage).billed, AnswerEnd::Cut),
         };
-        let used = Used { delivered: read, billed };
-        Learned { used, undelivered: assemble([&self.span], end) }
+        let used = Used::new(read, billed);
+        Learned::new(used).undelivered(assemble([&self.span], end))
     }
 }

@@ -63,14 +63,12 @@ impl Reported {
             None => Figure::UNKNOWN,
         };
         let is_part = |part: &u64| self.output.is_none_or(|whole| *part <= whole);
-        let usage = Usage {
-            input: figure(self.input),
-            cache_read: figure(self.cache_read),
-            cache_write: figure(self.cache_write),
-            output: figure(self.output),
-            reasoning: figure(self.reasoning.filter(is_part)),
-            ..Usage::UNKNOWN
-        };
+        let usage = Usage::new()
+            .input(figure(self.input))
+            .cache_read(figure(self.cache_read))
+            .cache_write(figure(self.cache_write))
+            .output(figure(self.output))
+            .reasoning(figure(self.reasoning.filter(is_part)));
         if is_over { usage } else { usage.running() }
     }
 
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(zeros.usage(true), Usage::UNKNOWN);
         let beside = Reported { input: Some(7), ..zeros }.usage(true);
         let zero = Figure::reported(0);
-        assert_eq!(beside, Usage { cache_read: zero, reasoning: zero, ..Usage::reported(7, 0) });
+        assert_eq!(beside, Usage::reported(7, 0).cache_read(zero).reasoning(zero));
     }
 
     #[test]

@@ -10,15 +10,13 @@ const TEXT: &str =
     "The lighthouse keeper counted the ships that came home in the evening, and wrote each of them down.";
 
 fn request(history: &[Message]) -> Request {
-    Request {
-        instructions: Some("Be brief.".into()),
-        ..Request::new(RunId::new("r").unwrap(), 1, history.iter().cloned().map(Arc::new).collect::<Vec<_>>())
-    }
+    let history: Vec<_> = history.iter().cloned().map(Arc::new).collect();
+    Request::new(RunId::new("r").unwrap(), 1, history).instructions("Be brief.")
 }
 
 fn seen<'a>(request: &'a Request, answer: &'a [Part]) -> Sighting<'a> {
     let first_piece = (!answer.is_empty()).then_some(Duration::from_millis(300));
-    Sighting { request, model: None, answer, ended: false, first_piece, took: Duration::from_secs(2) }
+    Sighting::new(request, None, answer, false, first_piece, Duration::from_secs(2))
 }
 
 /// Each test has a model of its own: the book is the whole process's.
@@ -59,7 +57,7 @@ fn a_cut_answer_is_estimated_within_bounds_and_never_nothing() {
 
 #[test]
 fn what_the_provider_said_is_kept() {
-    let known = Usage { input: Figure::reported(777), output: Figure::reported(18), ..Usage::UNKNOWN }.running();
+    let known = Usage::new().input(Figure::reported(777)).output(Figure::reported(18)).running();
     let used = cut(&gauge("b", Closing::StopsTheBill), &[Part::text(TEXT)], known);
     assert_eq!((used.delivered.input, used.delivered.output), (known.input, known.output));
     assert_eq!(used.billed.input, known.input);
@@ -80,11 +78,11 @@ fn a_limit_of_0_is_none() {
 
 #[test]
 fn whatever_was_certainly_delivered_is_billed_wherever_the_connection_was_closed() {
-    let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(43), high: Some(60) };
+    let estimate = Figure::new().value(50).provenance(Provenance::Estimated).low(43).high(60);
     let bounds = Figure::bounded(Some(40), None);
     let reported = Figure::exact(40, Provenance::ReportedRunning);
     for closing in [Closing::StopsTheBill, Closing::StopsNothing, Closing::Unknown] {
-        for delivered in [estimate, Figure { low: None, ..estimate }, bounds, reported, Figure::UNKNOWN] {
+        for delivered in [estimate, estimate.low(None), bounds, reported, Figure::UNKNOWN] {
             for limit in [None, Some(10), Some(4096)] {
                 let gauge = Gauge::new(Arc::clone(super::book()), "maker", "s", closing, limit);
                 let billed = gauge.charged(delivered, gauge.max_output);
@@ -121,7 +119,7 @@ fn an_attempt_of_which_no_answer_began_has_certainly_used_nothing() {
         assert_eq!((input.value, input.low, input.at_least()), (None, Some(0), 0));
         assert!(input.high.unwrap() > 2_000, "it may have been read all the same: {input:?}");
     }
-    let whole = Sighting { ended: true, ..seen(&long, &[]) };
+    let whole = seen(&long, &[]).ended(true);
     let used = gauge("d2", Closing::StopsTheBill).cut(&whole, Usage::UNKNOWN);
     assert!(used.delivered.input.value.is_some(), "an answer of nothing is an answer: {used:?}");
 }
@@ -141,8 +139,8 @@ fn an_early_report_of_a_model_that_hides_its_thinking_gives_way_to_what_was_show
 fn a_deployment_of_a_model_that_hides_its_thinking_may_hide_it_too_whatever_its_name() {
     let gauge = gauge("gpt-5", Closing::StopsTheBill);
     let (asked, answer) = (request(&[Message::user("Think.")]), [Part::text(TEXT)]);
-    let call = Sighting { model: Some("prod-reasoner"), ..seen(&asked, &answer) };
-    let Used { delivered, billed } = gauge.cut(&call, Usage::UNKNOWN);
+    let call = seen(&asked, &answer).model(Some("prod-reasoner"));
+    let Used { delivered, billed, .. } = gauge.cut(&call, Usage::UNKNOWN);
     for output in [delivered.output, billed.output] {
         assert_eq!(
             (output.value, output.provenance, output.high),
@@ -152,8 +150,8 @@ fn a_deployment_of_a_model_that_hides_its_thinking_may_hide_it_too_whatever_its_
     }
     // Its own reports say that it does not.
     for _ in 0..40 {
-        let all = Usage { reasoning: Figure::reported(0), ..Usage::reported(12, 40) };
-        gauge.learn(&Sighting { ended: true, ..call }, all);
+        let all = Usage::reported(12, 40).reasoning(Figure::reported(0));
+        gauge.learn(&call.ended(true), all);
     }
     assert!(gauge.cut(&call, Usage::UNKNOWN).delivered.output.value.is_some());
 }
@@ -208,7 +206,7 @@ fn a_thought_that_was_not_shown_leaves_only_bounds() {
 fn half_a_call_is_counted() {
     let arguments = "{\"path\": \"/a/long/path/to/a/file.txt\", \"content\": \"something that was being wri".to_owned();
     let id = andon_runtime::CallId::new("a").unwrap();
-    let half = Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments });
+    let half = Part::ToolCall(ToolCall::new(id, "write_file", arguments));
     let used = cut(&gauge("g", Closing::StopsTheBill), &[half], Usage::UNKNOWN);
     assert!(used.delivered.output.value.unwrap() > 10, "{used:?}");
 }
@@ -218,7 +216,7 @@ fn what_was_learned_is_kept_by_the_name_that_the_provider_answered_with_and_esti
     let (gauge, answer) = (gauge("h", Closing::StopsTheBill), [Part::text(TEXT.repeat(3))]);
     let before = cut(&gauge, &answer, Usage::UNKNOWN).delivered.output;
     let asked = request(&[Message::user("Tell me a story.")]);
-    let call = Sighting { model: Some("h-2026-11-01"), ended: true, ..seen(&asked, &answer) };
+    let call = seen(&asked, &answer).model(Some("h-2026-11-01")).ended(true);
     let lessons = (0..5).fold(Vec::new(), |_, _| gauge.learn(&call, Usage::reported(40, 90)));
     assert_eq!(lessons.len(), 1);
     assert_eq!(lessons[0].about, "maker/h-2026-11-01");
@@ -236,7 +234,7 @@ fn after_a_restart_a_call_that_was_cut_before_its_first_word_is_measured_by_the_
     let (first, answer) = (gauge("p", Closing::StopsTheBill), [Part::text(TEXT.repeat(3))]);
     let asked = request(&[Message::user("Tell me a story.")]);
     let learn = |exact: &str, output| {
-        let call = Sighting { model: Some(exact), ended: true, ..seen(&asked, &answer) };
+        let call = seen(&asked, &answer).model(Some(exact)).ended(true);
         (0..5).fold(Vec::new(), |_, _| first.learn(&call, Usage::reported(40, output)))
     };
     let lessons = [learn("p-2025-01-01", 70), learn("p-2026-01-01", 200)].concat();
@@ -260,7 +258,7 @@ fn what_can_be_said_without_counting_claims_nothing_that_may_be_false() {
     let summary = [Part::Thinking { text: "I look.".repeat(500), signature: None }];
     assert_eq!(super::crude_output(&summary, true, Some(4096)), Figure::bounded(None, Some(4096)));
     assert_eq!(super::crude_output(&[], false, None), Figure::UNKNOWN);
-    let said = |parts: &[Part]| super::crude_input(&request(&[Message { parts: parts.to_vec(), ..Message::user("") }]));
+    let said = |parts: &[Part]| super::crude_input(&request(&[Message::user("").parts(parts.to_vec())]));
     let with_thinking = [odd.clone(), summary].concat();
     assert_eq!(said(&with_thinking), said(&odd), "thinking of the history is seldom sent");
     assert_eq!(said(&odd).low, Some(1));
@@ -269,7 +267,7 @@ fn what_can_be_said_without_counting_claims_nothing_that_may_be_false() {
 #[test]
 fn a_lesson_that_cannot_be_read_is_left_out() {
     let gauge = gauge("i", Closing::StopsTheBill);
-    let foreign = andon_runtime::Lesson { about: "maker/i".into(), page: serde_json::json!({"what": "is this"}) };
+    let foreign = andon_runtime::Lesson::new("maker/i", serde_json::json!({"what": "is this"}));
     assert_eq!(gauge.recall(vec![foreign]), [], "what another meter has kept is not ours to discard");
     assert!(cut(&gauge, &[Part::text(TEXT)], Usage::UNKNOWN).delivered.output.value.unwrap() > 0);
 }

@@ -53,6 +53,8 @@ pub(crate) fn of(piece: &Piece) -> usize {
         Piece::ThinkingEnd { signature } => signature.as_ref().map_or(0, |signature| signature.value.len()),
         Piece::Call { id, name } => id.len() + name.len(),
         Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
+        #[cfg(not(andon_whole))]
+        _ => 0,
     }
 }
 

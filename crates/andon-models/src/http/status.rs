@@ -97,7 +97,7 @@ fn judge(status: u16, headers: &HeaderMap, body: &str, target: &Target, now: Sys
         Some(said) => words(status, &said, target),
         None => other_page(status, headers, body),
     };
-    ModelError { kind, message }
+    ModelError::new(kind, message)
 }
 
 fn kind(status: u16, said: Option<&ProviderError>) -> ModelErrorKind {

@@ -42,6 +42,8 @@ impl Seen {
                 }
                 Part::Image(_) => seen.hides = true,
                 Part::ToolResult(_) => {}
+                #[cfg(not(andon_whole))]
+                _ => {}
             }
         }
         seen

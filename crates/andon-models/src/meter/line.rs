@@ -155,7 +155,7 @@ impl Guess {
         let value = within(self.value.round());
         let low = within((self.value - half).floor()).min(value);
         let high = within((self.value + half).ceil()).max(value);
-        Figure { value: Some(value), provenance, low: Some(low), high: Some(high) }
+        Figure::new().value(value).provenance(provenance).low(low).high(high)
     }
 }
 

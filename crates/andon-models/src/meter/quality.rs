@@ -15,6 +15,7 @@ pub(crate) struct Past(VecDeque<(u64, u64, bool)>);
 
 /// How accurate the estimates of a model's usage have been.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Accuracy {
     /// The exact model.
     pub model: String,
@@ -34,6 +35,7 @@ pub struct Accuracy {
 
 /// How good the last estimates were. Shares, not percent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Quality {
     /// The number of estimates that this is based on.
     pub calls: usize,
@@ -91,7 +93,7 @@ mod tests {
     fn past(calls: &[(u64, u64)]) -> Past {
         let mut past = Past::default();
         for (value, reported) in calls {
-            let figure = Figure { low: Some(value - 2), high: Some(value + 2), ..Figure::reported(*value) };
+            let figure = Figure::reported(*value).low(value - 2).high(value + 2);
             past.push(figure, *reported);
         }
         past

@@ -62,6 +62,8 @@ impl Asked {
                 let (instructions, tools) = setup(family, request);
                 (5.0 + 0.2 * instructions.plus(tools).total().max(read as f64)).powi(2)
             }
+            #[cfg(not(andon_whole))]
+            _ => return None,
         };
         let Some(answer) = request.history.get(anchor.messages) else {
             let same = Self::Next { known: read as f64, counts: [0.0; 5], noise: 1.0, doubt: changed };
@@ -165,6 +167,8 @@ fn images_in(message: &Message) -> f64 {
         Part::Image(_) => 1,
         Part::ToolResult(result) => result.content.iter().filter(is_image).count(),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => 0,
+        #[cfg(not(andon_whole))]
+        _ => 0,
     });
     parts.sum::<usize>() as f64
 }
@@ -180,6 +184,8 @@ fn text_of(message: &Message) -> Cow<'_, str> {
         }),
         // Whether a thought is sent back is for the provider to say, and learned.
         Part::Thinking { .. } | Part::Image(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let words: Vec<Cow<'_, str>> = words.collect();
     match <[_; 1]>::try_from(words) {

@@ -46,7 +46,7 @@ impl AfterCut {
             && let Some(id) = id
         {
             let work = background::stop(self.inner, id);
-            return Some(Afterwards { what: Pending::LookingUp, within: background::WITHIN, work: Box::pin(work) });
+            return Some(Afterwards::new(Pending::LookingUp, background::WITHIN, Box::pin(work)));
         }
         if self.inner.cut == CutPolicy::CutAndLookUp
             && self.inner.facts.look_up
@@ -54,14 +54,14 @@ impl AfterCut {
             && let Some(id) = id
         {
             let work = look_up::look_up(self.inner, id);
-            return Some(Afterwards { what: Pending::LookingUp, within: look_up::WITHIN, work: Box::pin(work) });
+            return Some(Afterwards::new(Pending::LookingUp, look_up::WITHIN, Box::pin(work)));
         }
         if usage.input != Figure::UNKNOWN || !self.inner.may_ask {
             return None;
         }
         let count = self.inner.facts.count?;
         let work = count::count(self.inner, self.request, count, is_reading);
-        Some(Afterwards { what: Pending::Counting, within: count::WITHIN, work: Box::pin(work) })
+        Some(Afterwards::new(Pending::Counting, count::WITHIN, Box::pin(work)))
     }
 }
 
@@ -72,10 +72,9 @@ fn looked_up(prompt: Option<u64>, cached: Option<u64>, output: Option<u64>, reas
     let prompt = prompt.filter(|prompt| *prompt > 0)?;
     let cached = cached.filter(|cached| *cached <= prompt);
     let figure = |value: Option<u64>| value.map_or(Figure::UNKNOWN, |value| Figure::exact(value, Provenance::LookedUp));
-    let delivered =
-        Usage { input: figure(Some(prompt - cached.unwrap_or(0))), cache_read: figure(cached), ..Usage::UNKNOWN };
-    let billed = Usage { output: figure(output), reasoning: figure(reasoning), ..delivered };
-    Some(Learned { used: Used { delivered, billed }, undelivered: Vec::new() })
+    let delivered = Usage::new().input(figure(Some(prompt - cached.unwrap_or(0)))).cache_read(figure(cached));
+    let billed = delivered.output(figure(output)).reasoning(figure(reasoning));
+    Some(Learned::new(Used::new(delivered, billed)))
 }
 
 /// A number of tokens in a provider's record; `None` if it cannot be one.

@@ -321,7 +321,7 @@ mod tests {
                 set(Builder::new(facts, "claude-sonnet-5").base_url(base).key("k")).build_in(&|_| None).unwrap();
             let request = Request::new(RunId::new("r").unwrap(), 1, History::default());
             let (first_piece, took) = (None, Duration::ZERO);
-            let call = Sighting { request: &request, model: None, answer: &[], ended: false, first_piece, took };
+            let call = Sighting::new(&request, None, &[], false, first_piece, took);
             model.meter().unwrap().cut(&call, Usage::UNKNOWN).billed.output.high
         };
         assert_eq!(limit("anthropic", |model| model), Some(32_000), "its default, which is always sent");

@@ -4,6 +4,7 @@ use crate::names::{known, nearest};
 
 /// Why a model cannot be set up, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum SetupError {
     /// A name without a provider.
     #[error("{name:?} names no provider: write provider/model, such as anthropic/claude-sonnet-5{}", list())]

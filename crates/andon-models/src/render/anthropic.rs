@@ -40,7 +40,8 @@ pub fn body(ask: &Ask<'_>) -> Value {
         body.set_some("output_config", fields.output_config);
     }
     body.set_list("stop_sequences", ask.settings.stop.iter().map(|stop| json!(stop)));
-    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"type": "text", "text": text})).collect();
+    let mut system: Vec<Value> =
+        ask.said_instructions().iter().map(|text| json!({"type": "text", "text": text})).collect();
     let mut tools: Vec<Value> = ask.tools.iter().map(|tool| spec(tool)).collect();
     if ask.settings.cache {
         mark(system.last_mut());
@@ -99,6 +100,8 @@ fn block(part: &Part, role: Role) -> Value {
             let content = result.content.iter().map(|content| match content {
                 Content::Text { text } => json!({"type": "text", "text": text}),
                 Content::Image(image) => image_block(image),
+                #[cfg(not(andon_whole))]
+                _ => json!({"type": "text", "text": super::UNKNOWN}),
             });
             json!({
                 "type": "tool_result",
@@ -107,6 +110,8 @@ fn block(part: &Part, role: Role) -> Value {
                 "content": content.collect::<Value>(),
             })
         }
+        #[cfg(not(andon_whole))]
+        _ => json!({"type": "text", "text": super::UNKNOWN}),
     }
 }
 

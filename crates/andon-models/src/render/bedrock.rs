@@ -50,7 +50,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
         more.set_some("output_config", fields.output_config);
         body.set_object("additionalModelRequestFields", more);
     }
-    let mut system: Vec<Value> = ask.instructions().iter().map(|text| json!({"text": text})).collect();
+    let mut system: Vec<Value> = ask.said_instructions().iter().map(|text| json!({"text": text})).collect();
     let mut tools = tool_specs(ask);
     if ask.settings.cache {
         mark(&mut system);
@@ -123,6 +123,8 @@ fn block(part: &Part, role: Role) -> Value {
             let content = result.content.iter().map(|content| match content {
                 Content::Text { text } => json!({"text": text}),
                 Content::Image(image) => image_block(image),
+                #[cfg(not(andon_whole))]
+                _ => json!({"text": super::UNKNOWN}),
             });
             json!({"toolResult": {
                 "toolUseId": wire_id(result.call.as_str(), MAX_ID),
@@ -130,6 +132,8 @@ fn block(part: &Part, role: Role) -> Value {
                 "content": content.collect::<Value>(),
             }})
         }
+        #[cfg(not(andon_whole))]
+        _ => json!({"text": super::UNKNOWN}),
     }
 }
 

@@ -26,6 +26,8 @@ fn openai(ask: &Ask<'_>, tool: impl Fn(String) -> Value) -> Option<Value> {
         ToolChoice::None => Some(json!("none")),
         ToolChoice::Required => Some(json!("required")),
         ToolChoice::Tool { name } => Some(tool(wire_name(name))),
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
@@ -37,6 +39,8 @@ pub(super) fn anthropic(ask: &Ask<'_>) -> Option<Value> {
         ToolChoice::None => Some(json!({"type": "none"})),
         ToolChoice::Required => Some(json!({"type": "any"})),
         ToolChoice::Tool { name } => Some(json!({"type": "tool", "name": wire_name(name)})),
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
@@ -46,6 +50,8 @@ pub(super) fn bedrock(ask: &Ask<'_>) -> Option<Value> {
         ToolChoice::Auto | ToolChoice::None => None,
         ToolChoice::Required => Some(json!({"any": {}})),
         ToolChoice::Tool { name } => Some(json!({"tool": {"name": wire_name(name)}})),
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
@@ -57,8 +63,21 @@ pub(super) fn gemini(ask: &Ask<'_>, rename: impl Fn(&str) -> String) -> Option<V
         ToolChoice::None => json!({"mode": "NONE"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
         ToolChoice::Tool { name } => json!({"mode": "ANY", "allowedFunctionNames": [rename(name)]}),
+        #[cfg(not(andon_whole))]
+        _ => return None,
     };
     Some(json!({"functionCallingConfig": config}))
+}
+
+/// Why no model can be asked for it: there are more choices than when this crate was made.
+pub(crate) fn check_known(ask: &Ask<'_>) -> Result<(), String> {
+    match ask.tool_choice {
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Tool { .. } => Ok(()),
+        #[cfg(not(andon_whole))]
+        _ => {
+            Err(format!("the tool choice {:?} is newer than the models of this program: update them", ask.tool_choice))
+        }
+    }
 }
 
 fn is_forced(ask: &Ask<'_>) -> bool {
@@ -81,6 +100,7 @@ pub(crate) fn check_claude(ask: &Ask<'_>) -> Result<(), String> {
 /// Why a model at Bedrock cannot be asked for it.
 #[cfg(feature = "bedrock")]
 pub(crate) fn check_bedrock(ask: &Ask<'_>) -> Result<(), String> {
+    check_known(ask)?;
     if *ask.tool_choice == ToolChoice::None && !ask.tools.is_empty() {
         let why = "Bedrock's Converse API cannot forbid tools that it is offered: leave the tools out of the request";
         return Err(why.to_owned());

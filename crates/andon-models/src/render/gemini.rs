@@ -24,7 +24,7 @@ pub const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 pub fn body(ask: &Ask<'_>) -> Value {
     let mut body = Body::new();
     body.set("contents", contents(ask));
-    body.set_some("systemInstruction", ask.instructions().map(|text| json!({"parts": [{"text": text}]})));
+    body.set_some("systemInstruction", ask.said_instructions().map(|text| json!({"parts": [{"text": text}]})));
     if !ask.tools.is_empty() {
         let declarations: Value = ask.tools.iter().map(|tool| declaration(tool)).collect();
         body.set("tools", json!([{"functionDeclarations": declarations}]));
@@ -137,6 +137,8 @@ fn parts(message: &Message, names: &HashMap<String, String>, third: bool) -> Vec
             Part::ToolResult(result) => {
                 response(result, names.get(result.call.as_str()).map_or("unnamed", String::as_str), third)
             }
+            #[cfg(not(andon_whole))]
+            _ => json!({"text": super::UNKNOWN}),
         };
         if let (Some(value), Some(part)) = (value.take(), rendered.as_object_mut()) {
             part.insert("thoughtSignature".to_owned(), json!(value));
@@ -152,6 +154,8 @@ fn response(result: &ToolResult, name: &str, third: bool) -> Value {
     let images = result.content.iter().filter_map(|content| match content {
         Content::Image(image) => inline(image),
         Content::Text { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let images: Vec<Value> = if third { images.collect() } else { Vec::new() };
     let response = json!({said: contents_in_words(result)});

@@ -38,7 +38,7 @@ fn think(thinking: Thinking) -> Value {
 }
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
-    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let system = ask.said_instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     // A result carries its tool's name: calls have no ids here.
     let mut names: HashMap<String, String> = HashMap::new();
@@ -82,6 +82,8 @@ fn user(message: &Message) -> Value {
                 None => words.push(in_words(image)),
             },
             Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => {}
+            #[cfg(not(andon_whole))]
+            _ => words.push(super::UNKNOWN.to_owned()),
         }
     }
     Value::Object(wire_message("user", &words, images))
@@ -105,6 +107,8 @@ fn answer(result: &ToolResult, names: &HashMap<String, String>) -> Value {
     let images = result.content.iter().filter_map(|content| match content {
         Content::Image(image) => bytes(image),
         Content::Text { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     let mut written = wire_message("tool", &[contents_in_words(result)], images.collect());
     let name = names.get(result.call.as_str()).map_or("unnamed", String::as_str);

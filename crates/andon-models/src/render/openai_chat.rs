@@ -99,7 +99,7 @@ fn effort(ask: &Ask<'_>) -> Option<&'static str> {
 
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let server = Server::of(ask);
-    let system = ask.instructions().map(|text| json!({"role": "system", "content": text}));
+    let system = ask.said_instructions().map(|text| json!({"role": "system", "content": text}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     let mut before = None;
     for message in prepare(ask.prompt, server.thoughts()) {
@@ -151,6 +151,8 @@ fn user_content(message: &Message) -> Value {
             Source::Elsewhere => json!({"type": "text", "text": in_words(image)}),
         }),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(json!({"type": "text", "text": super::UNKNOWN})),
     });
     parts.collect()
 }
@@ -175,6 +177,8 @@ fn thoughts(message: &Message) -> String {
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::Thinking { text, .. } => Some(text.as_str()),
         Part::Text { .. } | Part::Image(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     thoughts.collect()
 }
@@ -185,6 +189,8 @@ pub(super) fn words(message: &Message, between: &str) -> String {
         Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
         Part::Image(image) => Some(Cow::Owned(in_words(image))),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(Cow::Borrowed(super::UNKNOWN)),
     });
     words.collect::<Vec<_>>().join(between)
 }

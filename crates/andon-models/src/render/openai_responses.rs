@@ -36,7 +36,7 @@ pub fn body(ask: &Ask<'_>) -> Value {
         // The summary is all that is ever shown of a thought, and only on request.
         body.set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }
-    body.set_some("instructions", ask.instructions());
+    body.set_some("instructions", ask.said_instructions());
     body.set_list("tools", ask.tools.iter().map(|tool| spec(tool)));
     body.set_some("tool_choice", choice::openai_responses(ask));
     body.set("input", input(ask.prompt));
@@ -74,6 +74,8 @@ fn user_part(part: &Part) -> Option<Value> {
         Part::Image(image) => Some(image_part(image)),
         Part::Text { text } => Some(json!({"type": "input_text", "text": text})),
         Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        #[cfg(not(andon_whole))]
+        _ => Some(json!({"type": "input_text", "text": super::UNKNOWN})),
     }
 }
 
@@ -109,6 +111,8 @@ fn item(part: &Part) -> Value {
             "call_id": wire_id(result.call.as_str(), MAX_ID),
             "output": output(result),
         }),
+        #[cfg(not(andon_whole))]
+        _ => said(super::UNKNOWN),
     }
 }
 
@@ -121,6 +125,8 @@ fn output(result: &ToolResult) -> Value {
     let parts = result.content.iter().map(|content| match content {
         Content::Text { text } => json!({"type": "input_text", "text": text}),
         Content::Image(image) => image_part(image),
+        #[cfg(not(andon_whole))]
+        _ => json!({"type": "input_text", "text": super::UNKNOWN}),
     });
     parts.collect()
 }

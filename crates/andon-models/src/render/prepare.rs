@@ -30,7 +30,7 @@ pub(super) enum Thoughts {
 pub(super) fn prepare(prompt: &[Message], thoughts: Thoughts) -> impl Iterator<Item = Cow<'_, Message>> {
     prompt.iter().map(move |message| match message.role {
         Role::Assistant if !is_text(message) => {
-            Cow::Owned(Message { parts: answer(&message.parts, thoughts), role: message.role, cut: message.cut })
+            Cow::Owned(Message::new(message.role, answer(&message.parts, thoughts)).cut(message.cut))
         }
         Role::Assistant | Role::User | Role::Tool => Cow::Borrowed(message),
     })
@@ -69,6 +69,8 @@ fn bound(parts: &[Part], by: &str) -> Vec<Part> {
             }
             Part::ToolCall(_) => &mut calls,
             Part::Text { .. } | Part::Image(_) | Part::ToolResult(_) => &mut words,
+            #[cfg(not(andon_whole))]
+            _ => &mut words,
         };
         place.append(&mut waiting);
         place.push(part.clone());
@@ -122,6 +124,8 @@ pub(super) fn contents_in_words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
         Content::Text { text } => Cow::Borrowed(text.as_str()),
         Content::Image(image) => Cow::Owned(super::image::in_words(image)),
+        #[cfg(not(andon_whole))]
+        _ => Cow::Borrowed(super::UNKNOWN),
     });
     words.collect::<Vec<_>>().join("\n")
 }
@@ -140,7 +144,7 @@ mod tests {
     }
 
     fn call() -> Part {
-        Part::ToolCall(ToolCall { id: CallId::new("c").unwrap(), name: "t".into(), arguments: "{}".into() })
+        Part::ToolCall(ToolCall::new(CallId::new("c").unwrap(), "t", "{}"))
     }
 
     #[test]
@@ -184,9 +188,9 @@ mod tests {
 
     #[test]
     fn what_a_tool_returned_becomes_one_text() {
-        let image = Image { media_type: "image/png".into(), reference: "blob-1".into() };
+        let image = Image::new("image/png", "blob-1");
         let content = vec![Content::Text { text: "Seen:".into() }, Content::Image(image)];
-        let result = ToolResult { call: CallId::new("c").unwrap(), status: ResultStatus::Ok, content };
+        let result = ToolResult::new(CallId::new("c").unwrap(), ResultStatus::Ok, content);
         assert_eq!(contents_in_words(&result), "Seen:\n[image of type image/png]");
     }
 }

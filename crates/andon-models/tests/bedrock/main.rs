@@ -30,10 +30,7 @@ fn model(server: &Server) -> Bedrock {
 }
 
 fn request() -> Request {
-    Request {
-        instructions: Some("Be brief.".into()),
-        ..Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Count."))])
-    }
+    Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Count."))]).instructions("Be brief.")
 }
 
 async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon_runtime::ModelError>> {

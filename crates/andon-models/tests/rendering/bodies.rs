@@ -11,21 +11,19 @@ use serde_json::{Value, json};
 
 fn body(provider: Provider, model: &str, prompt: &[Message], settings: &Settings) -> Value {
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
-    let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(prompt, &tools, settings) };
+    let ask = provider.ask(prompt, &tools, settings).model(model).instructions("Be brief.");
     let body = provider.render(&ask);
     assert_eq!(provider.validate(&body), Ok(()));
     body
 }
 
 fn set() -> Settings {
-    Settings {
-        max_output: Some(9_000),
-        temperature: Some(0.7),
-        stop: vec!["STOP".into()],
-        cache: true,
-        extra: json!({"top_k": 5}).as_object().unwrap().clone(),
-        ..Settings::default()
-    }
+    Settings::default()
+        .max_output(9_000)
+        .temperature(0.7)
+        .stop(vec!["STOP".into()])
+        .cache(true)
+        .extra(json!({"top_k": 5}).as_object().unwrap().clone())
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn anthropic_is_asked_in_its_words() {
 
 #[test]
 fn openai_chat_is_asked_in_its_words() {
-    let settings = Settings { thinking: Some(Thinking::Low), ..set() };
+    let settings = set().thinking(Thinking::Low);
     let expected = json!({
         "model": "gpt-5.2",
         "stream": true,
@@ -73,7 +71,7 @@ fn openai_chat_is_asked_in_its_words() {
 
 #[test]
 fn openai_responses_is_asked_in_its_words_and_keeps_nothing() {
-    let settings = Settings { thinking: Some(Thinking::High), ..set() };
+    let settings = set().thinking(Thinking::High);
     let expected = json!({
         "model": "gpt-5.2",
         "stream": true,
@@ -93,7 +91,7 @@ fn openai_responses_is_asked_in_its_words_and_keeps_nothing() {
 
 #[test]
 fn gemini_is_asked_in_its_words() {
-    let settings = Settings { thinking: Some(Thinking::High), ..set() };
+    let settings = set().thinking(Thinking::High);
     let expected = json!({
         "contents": [{"role": "user", "parts": [{"text": "Hi."}]}],
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -113,7 +111,7 @@ fn gemini_is_asked_in_its_words() {
 
 #[test]
 fn bedrock_is_asked_in_its_words() {
-    let settings = Settings { thinking: Some(Thinking::Low), ..set() };
+    let settings = set().thinking(Thinking::Low);
     let model = "anthropic.claude-sonnet-4-5-20250929-v1:0";
     let expected = json!({
         "inferenceConfig": {"maxTokens": 9_000, "stopSequences": ["STOP"]},
@@ -133,22 +131,14 @@ fn bedrock_is_asked_in_its_words() {
 fn calls_to_tools_that_are_no_longer_there_still_get_a_configuration_at_bedrock() {
     let settings = Settings::default();
     let prompt = looked(vec![], vec![Content::Text { text: "Seen.".into() }]);
-    let ask = Ask {
-        provider: "bedrock",
-        model: "m",
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        tool_choice: &ToolChoice::Auto,
-        settings: &settings,
-    };
+    let ask = Ask::new("bedrock", "m", &prompt, &settings);
     let body = Provider::Bedrock.render(&ask);
     assert_eq!(body["toolConfig"]["tools"][0]["toolSpec"]["name"], "look");
 }
 
 #[test]
 fn ollama_is_asked_in_its_words() {
-    let settings = Settings { thinking: Some(Thinking::Off), ..set() };
+    let settings = set().thinking(Thinking::Off);
     let expected = json!({
         "model": "qwen3",
         "stream": true,
@@ -167,18 +157,18 @@ fn ollama_is_asked_in_its_words() {
 fn looked(thoughts: Vec<Part>, content: Vec<Content>) -> Vec<Message> {
     let call: andon_runtime::ToolCall =
         serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
-    let result = ToolResult { call: call.id.clone(), status: ResultStatus::Ok, content };
+    let result = ToolResult::new(call.id.clone(), ResultStatus::Ok, content);
     let parts = thoughts.into_iter().chain([Part::ToolCall(call)]).collect();
     vec![
         Message::user("Look."),
-        Message { role: Role::Assistant, parts, cut: None },
-        Message { role: Role::Tool, parts: vec![Part::ToolResult(result)], cut: None },
+        Message::new(Role::Assistant, parts),
+        Message::new(Role::Tool, vec![Part::ToolResult(result)]),
     ]
 }
 
 #[test]
 fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_did_not_think_about() {
-    let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
+    let settings = Settings::default().thinking(Thinking::Low);
     let seen = vec![Content::Text { text: "Seen.".into() }];
     let signed = |by: &str| Part::Thinking { text: "Hm.".into(), signature: Some(Signature::new(by, "c2VhbA==")) };
     let thinks = |model: &str, by: &str| {
@@ -192,7 +182,7 @@ fn a_model_is_asked_without_thinking_while_it_is_given_results_of_calls_that_it_
 
 #[test]
 fn images_in_a_result_go_where_they_are_accepted() {
-    let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
+    let image = Image::new("image/png", "data:image/png;base64,AAAA");
     let prompt = looked(vec![], vec![Content::Text { text: "Seen:".into() }, Content::Image(image)]);
     let body = |provider: Provider| body(provider, provider.strictest_model(), &prompt, &Settings::default());
     let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
@@ -216,7 +206,7 @@ fn a_tool_choice_is_said_in_each_providers_words_and_not_at_all_if_the_model_dec
     let prompt = [Message::user("Hi.")];
     let settings = Settings::default();
     let said = |provider: Provider, tool_choice: &ToolChoice, field: &str| {
-        let body = provider.render(&Ask { tool_choice, ..provider.ask(&prompt, &tools, &settings) });
+        let body = provider.render(&provider.ask(&prompt, &tools, &settings).tool_choice(tool_choice));
         assert_eq!(provider.validate(&body), Ok(()));
         body.pointer(field).cloned()
     };

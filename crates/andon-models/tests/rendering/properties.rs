@@ -6,7 +6,7 @@ use andon_models::render::Ask;
 use andon_models::settings::{Settings, Thinking};
 use andon_runtime::core::message::{Message, Role};
 use andon_runtime::core::prompt::prompt;
-use andon_runtime::{ToolChoice, ToolSpec, core::message::Part};
+use andon_runtime::{ToolSpec, core::message::Part};
 use andon_testkit::wire::Provider;
 use andon_testkit::wire::histories::histories;
 use proptest::collection::vec;
@@ -48,13 +48,13 @@ fn settings() -> impl Strategy<Value = Settings> {
     let max = option::of(1..64_000_u32);
     let stop = vec("[a-z]{1,4}", 0..3);
     (max, option::of(0.0..2.0_f32), thinking(), stop, any::<bool>()).prop_map(
-        |(max_output, temperature, thinking, stop, cache)| Settings {
-            max_output,
-            temperature,
-            thinking,
-            stop,
-            cache,
-            ..Settings::default()
+        |(max_output, temperature, thinking, stop, cache)| {
+            Settings::default()
+                .max_output(max_output)
+                .temperature(temperature)
+                .thinking(thinking)
+                .stop(stop)
+                .cache(cache)
         },
     )
 }
@@ -80,7 +80,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in Provider::ALL {
             for model in models(provider) {
-                let ask = Ask { model, instructions: Some("Be brief."), ..provider.ask(&prompt, &tools, &settings) };
+                let ask = provider.ask(&prompt, &tools, &settings).model(model).instructions("Be brief.");
                 let body = provider.render(&ask);
                 prop_assert_eq!(provider.validate(&body), Ok(()), "{} of {:?}: {:#}", model, provider, &body);
                 prop_assert_eq!(body.to_string(), provider.render(&ask).to_string());
@@ -93,7 +93,7 @@ proptest! {
         let prompt = prompt(&asked(history));
         for provider in [Provider::OpenAiChat, Provider::Ollama] {
             let settings = Settings::default();
-            let ask = Ask { model: "m", ..provider.ask(&prompt, &[], &settings) };
+            let ask = provider.ask(&prompt, &[], &settings).model("m");
             let body = provider.render(&ask);
             let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
             prop_assert!(roles.windows(2).all(|pair| pair != ["user", "user"]), "{:?}", roles);
@@ -119,7 +119,7 @@ proptest! {
         for provider in Provider::ALL {
             let settings = Settings::default();
             let model = provider.strictest_model();
-            let body = provider.render(&Ask { model, ..provider.ask(&prompt, &[], &settings) });
+            let body = provider.render(&provider.ask(&prompt, &[], &settings).model(model));
             let own = format!("signature-of-{}", provider.name().replace('_', "-"));
             let others = body.to_string().replace(&own, "");
             prop_assert!(!others.contains("signature-of-"), "{:?}: {:#}", provider, body);
@@ -165,18 +165,10 @@ fn plain(block: &Value) -> Value {
 #[test]
 fn without_signatures_the_second_generation_of_gemini_gets_no_stand_in() {
     let call = serde_json::from_value(json!({"id": "c", "name": "look", "arguments": "{}"})).unwrap();
-    let said = Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None };
+    let said = Message::new(Role::Assistant, vec![Part::ToolCall(call)]);
     let prompt = [Message::user("Look."), said];
     let settings = Settings::default();
-    let ask = |model| Ask {
-        provider: "gemini",
-        model,
-        instructions: None,
-        prompt: &prompt,
-        tools: &[],
-        tool_choice: &ToolChoice::Auto,
-        settings: &settings,
-    };
+    let ask = |model| Ask::new("gemini", model, &prompt, &settings);
     let part = |model| Provider::Gemini.render(&ask(model))["contents"][1]["parts"][0].clone();
     assert_eq!(part("gemini-2.5-pro"), json!({"functionCall": {"name": "look", "args": {}}}));
     assert_eq!(part("gemini-3-pro-preview")["thoughtSignature"], "skip_thought_signature_validator");

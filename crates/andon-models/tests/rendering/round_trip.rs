@@ -138,7 +138,7 @@ impl Answer {
         });
         let call = |call: usize| {
             let id = CallId::new(format!("call_{call}")).unwrap();
-            Part::ToolCall(ToolCall { id, name: "look".into(), arguments: self.arguments(call) })
+            Part::ToolCall(ToolCall::new(id, "look", self.arguments(call)))
         };
         thought.chain([Part::text(&*self.words)]).chain((0..self.calls.len()).map(call)).collect()
     }
@@ -164,23 +164,25 @@ fn decoded(mut decoder: impl Decode, sent: &[Value]) -> Vec<Part> {
             (Piece::Call { name, .. }, _) => {
                 let calls = parts.iter().filter(|part| matches!(part, Part::ToolCall(_))).count();
                 let id = CallId::new(format!("call_{calls}")).unwrap();
-                parts.push(Part::ToolCall(ToolCall { id, name, arguments: String::new() }));
+                parts.push(Part::ToolCall(ToolCall::new(id, name, String::new())));
             }
             (Piece::CallInput { json, .. }, Some(Part::ToolCall(call))) => call.arguments.push_str(&json),
             (Piece::CallInput { .. }, _) => unreachable!("arguments come after their call"),
             (Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_), _) => {}
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
     parts
 }
 
 fn rendered(provider: Provider, parts: &[Part]) -> Value {
-    let answer = Message { role: Role::Assistant, parts: parts.to_vec(), cut: None };
+    let answer = Message::new(Role::Assistant, parts.to_vec());
     let result = |call: &ToolCall| Part::ToolResult(ToolResult::text(call.id.clone(), ResultStatus::Ok, "Seen."));
     let results: Vec<Part> = answer.calls().map(result).collect();
     let mut prompt = vec![Message::user("Look."), answer];
     if !results.is_empty() {
-        prompt.push(Message { role: Role::Tool, parts: results, cut: None });
+        prompt.push(Message::new(Role::Tool, results));
     }
     prompt.push(Message::user("Go on."));
     let settings = Settings::default();

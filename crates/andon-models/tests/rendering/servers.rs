@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 fn stopped_after_a_result() -> Vec<Arc<Message>> {
     let id = CallId::new("toolu_01A9").unwrap();
     let thought = Part::Thinking { text: "I need the weather.".into(), signature: None };
-    let asked = Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{}".into() });
+    let asked = Part::ToolCall(ToolCall::new(id.clone(), "weather", "{}"));
     let content = vec![Content::Text { text: "Rain".into() }];
-    let told = Part::ToolResult(ToolResult { call: id, status: ResultStatus::Ok, content });
-    let message = |role, parts| Arc::new(Message { role, parts, cut: None });
+    let told = Part::ToolResult(ToolResult::new(id, ResultStatus::Ok, content));
+    let message = |role, parts| Arc::new(Message::new(role, parts));
     vec![
         Arc::new(Message::user("Weather?")),
         message(Role::Assistant, vec![thought, asked]),
@@ -33,7 +33,7 @@ async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl 
     let builder = andon_models::by_name::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
     let model = set(builder).build().unwrap();
     let tools = tools.iter().map(|name| Arc::new(ToolSpec::new(*name, "Does it.", json!({"type": "object"}))));
-    let request = Request { tools: tools.collect(), ..Request::new(RunId::new("run-1").unwrap(), 1, history) };
+    let request = Request::new(RunId::new("run-1").unwrap(), 1, history).tools(tools.collect());
     let mut answer = model.call(request);
     while poll_fn(|cx| answer.poll_piece(cx)).await.is_some_and(|piece| piece.is_ok()) {}
     provider.all_seen()[0].json()
@@ -53,7 +53,7 @@ fn signed(signature: &str) -> Part {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: "weather".into(), arguments: "{}".into() })
+    Part::ToolCall(ToolCall::new(CallId::new(id).unwrap(), "weather", "{}"))
 }
 
 fn result(id: &str) -> Part {
@@ -62,7 +62,7 @@ fn result(id: &str) -> Part {
 
 #[tokio::test]
 async fn an_answer_of_claude_goes_back_in_the_order_in_which_it_came() {
-    let message = |role, parts| Arc::new(Message { role, parts, cut: None });
+    let message = |role, parts| Arc::new(Message::new(role, parts));
     // As the fifth generation thinks: between its calls, or after its first words.
     for (parts, came) in [
         (vec![signed("a"), call("1"), signed("b"), call("2")], ["thinking", "tool_use", "thinking", "tool_use"]),
@@ -122,7 +122,7 @@ async fn deepseek_gets_the_thought_back_that_led_to_a_call() {
 async fn deepseek_gets_an_empty_thought_with_a_call_that_somebody_else_made() {
     let mut history = stopped_after_a_result();
     let parts = history[1].parts[1..].to_vec();
-    history[1] = Arc::new(Message { parts, ..(*history[1]).clone() });
+    history[1] = Arc::new(((*history[1]).clone()).parts(parts));
     let body = body("deepseek/deepseek-reasoner", history).await;
     assert_eq!(messages(&body)[1]["reasoning_content"], "");
 }

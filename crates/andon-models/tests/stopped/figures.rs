@@ -58,7 +58,7 @@ async fn an_answer_that_its_provider_reports_at_its_end_is_stopped_soon_after_th
     everywhere(async |world, dialect| {
         let reply = Reply::text(["another "; 600]).model(MODEL).usage(Tokens::new(10, 600));
         world.provider.answer(Script::reply(dialect, &reply));
-        let prompt = world.session.prompt("Go.").limits(Limits { tokens: Some(60), ..Limits::NONE });
+        let prompt = world.session.prompt("Go.").limits(Limits::new().tokens(60));
         let outcome = soon(prompt.start().unwrap().outcome()).await;
         assert_eq!(outcome.receipt.reason, Some(Reason::Budget), "{dialect:?}: {:?}", outcome.ending);
         let words = outcome.message.as_ref().unwrap().text().len() / 8;

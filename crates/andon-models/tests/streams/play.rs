@@ -92,6 +92,8 @@ pub(crate) fn parts(pieces: &[Piece]) -> Vec<Part> {
             Piece::CallEnd { index } => span.mark(What::CallEnded { index: *index }),
             Piece::Usage(_) => {}
             Piece::End(stop) => end = AnswerEnd::Whole(*stop),
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
     assemble([&span], end)
@@ -103,12 +105,12 @@ pub(crate) fn history(pieces: &[Piece]) -> Vec<Message> {
         Some(Piece::End(_)) => None,
         _ => Some(Cut::Cancelled(Reason::Requested)),
     };
-    let answer = Message { role: Role::Assistant, parts: parts(pieces), cut };
+    let answer = Message::new(Role::Assistant, parts(pieces)).cut(cut);
     let result = |id: &CallId| Part::ToolResult(ToolResult::text(id.clone(), ResultStatus::Ok, "Seen."));
     let results: Vec<Part> = answer.calls().map(|call| result(&call.id)).collect();
     let mut history = vec![Message::user("Look."), answer];
     if !results.is_empty() {
-        history.push(Message { role: Role::Tool, parts: results, cut: None });
+        history.push(Message::new(Role::Tool, results));
     }
     history
 }
@@ -128,7 +130,7 @@ pub(crate) fn next_request(provider: Provider, pieces: &[Piece]) -> Value {
     let mut history = history(pieces);
     history.push(Message::user("Go on."));
     let tools = [Arc::new(ToolSpec::new("look", "Looks.", json!({"type": "object"})))];
-    let settings = Settings { thinking: Some(Thinking::Low), ..Settings::default() };
+    let settings = Settings::default().thinking(Thinking::Low);
     let prompt = prompt(&history);
     let body = provider.render(&provider.ask(&prompt, &tools, &settings));
     assert_eq!(provider.validate(&body), Ok(()));

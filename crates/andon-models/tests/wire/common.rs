@@ -34,10 +34,7 @@ pub(crate) fn model_of(provider: &BadProvider, protocol: Protocol, builder: Buil
 
 /// A request that says hello.
 pub(crate) fn request() -> Request {
-    Request {
-        instructions: Some("Be brief.".into()),
-        ..Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Hello"))])
-    }
+    Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Hello"))]).instructions("Be brief.")
 }
 
 /// The next piece, with a time limit.

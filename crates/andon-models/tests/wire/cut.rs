@@ -39,8 +39,8 @@ async fn what_was_sent_is_counted_where_the_provider_has_not_reported_it() {
             let after = answer.cut().expect("it can be counted");
             assert_eq!(after.what, Pending::Counting);
             provider.all_streams_closed().await;
-            let Learned { used, undelivered } = after.work.await;
-            let counted = Usage { input: Figure::exact(321, Provenance::Counted), ..Usage::UNKNOWN };
+            let Learned { used, undelivered, .. } = after.work.await;
+            let counted = Usage::new().input(Figure::exact(321, Provenance::Counted));
             assert_eq!((used.delivered, used.billed, undelivered), (counted, counted, vec![]));
             let seen = provider.all_seen().pop().unwrap();
             assert!(seen.path.ends_with("/responses/input_tokens"), "{}", seen.path);
@@ -158,9 +158,9 @@ async fn a_drained_answer_gives_the_exact_figure_and_what_nobody_was_shown() {
         assert_eq!(after.what, Pending::Draining);
         assert_eq!(provider.open_streams(), 1, "it is read on");
         gate.open();
-        let Learned { used, undelivered } = after.work.await;
+        let Learned { used, undelivered, .. } = after.work.await;
         let none = Figure::reported(0);
-        assert_eq!(used.billed, Usage { cache_read: none, reasoning: none, ..Usage::reported(40, 3) });
+        assert_eq!(used.billed, Usage::reported(40, 3).cache_read(none).reasoning(none));
         assert_eq!((used.delivered.input, used.delivered.output), (Figure::reported(40), Figure::UNKNOWN));
         assert_eq!(undelivered.len(), 2, "{undelivered:?}");
         assert_eq!(undelivered[0], Part::text("two three"));
@@ -174,14 +174,14 @@ async fn draining_ends_at_its_caps_and_when_it_is_dropped() {
     over_both(async |protocol, provider| {
         // Time.
         provider.answer(stalled(Dialect::OpenAiChat));
-        let caps = Drain { max_time: Duration::from_millis(30), ..Drain::default() };
+        let caps = Drain::default().max_time(Duration::from_millis(30));
         let model = model_of(&provider, protocol, draining(caps));
         let learned = begin(&model).await.cut().unwrap().work.await;
         assert_eq!(learned.used.billed.output.value, None);
         provider.all_streams_closed().await;
         // Bytes.
         provider.answer(Script::stream(Dialect::OpenAiChat).flood(Dialect::OpenAiChat.text_frame(1000)));
-        let model = model_of(&provider, protocol, draining(Drain { max_bytes: 100_000, ..Drain::default() }));
+        let model = model_of(&provider, protocol, draining(Drain::default().max_bytes(100_000)));
         let learned = begin(&model).await.cut().unwrap().work.await;
         assert!(!learned.undelivered.is_empty());
         provider.all_streams_closed().await;
@@ -194,7 +194,7 @@ async fn draining_ends_at_its_caps_and_when_it_is_dropped() {
         provider.all_streams_closed().await;
         // No permit is left.
         provider.answer(stalled(Dialect::OpenAiChat));
-        let model = model_of(&provider, protocol, draining(Drain { max_at_once: 0, ..Drain::default() }));
+        let model = model_of(&provider, protocol, draining(Drain::default().max_at_once(0)));
         assert!(begin(&model).await.cut().is_none());
         provider.all_streams_closed().await;
     })

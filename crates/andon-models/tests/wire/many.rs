@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
-use andon_runtime::{Message, Model as _, Request};
+use andon_runtime::{Message, Model as _};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -78,7 +78,7 @@ async fn a_long_conversation_is_written_aside_and_sent_whole() {
         _ => Message::assistant(format!("answer {number}")),
     };
     let history: Vec<_> = (0..20_001).map(|number| Arc::new(said(number))).collect();
-    let mut answer = model.call(Request { history: history.into(), ..request() });
+    let mut answer = model.call(request().history(history));
     assert_eq!(all(&mut answer).await.1, None);
     let asked: Value = serde_json::from_slice(&provider.seen(0).await.body).unwrap();
     let messages = asked["messages"].as_array().unwrap();
@@ -92,7 +92,7 @@ async fn a_conversation_that_is_given_up_while_it_is_written_is_not_sent() {
     let provider = BadProvider::start_on_thread(Protocol::Http1);
     let model = model_of(&provider, Protocol::Http1, builder(CHAT));
     let history: Vec<_> = (0..2_001).map(|_| Arc::new(Message::user("again"))).collect();
-    let mut answer = model.call(Request { history: history.into(), ..request() });
+    let mut answer = model.call(request().history(history));
     assert!(poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await.is_pending());
     drop(answer);
     provider.always(Script::reply(CHAT, &Reply::text(["hi"])));
@@ -117,7 +117,7 @@ fn few_large_messages_are_written_aside_too() {
     };
     assert_eq!(threads_after(request()), 0);
     let history = vec![Arc::new(Message::user("word ".repeat(100_000)))];
-    assert_eq!(threads_after(Request { history: history.into(), ..request() }), 1);
+    assert_eq!(threads_after(request().history(history)), 1);
 }
 
 /// Checks P5: requests that are given up while they are written do not leave many threads behind.
@@ -133,7 +133,7 @@ fn requests_that_are_given_up_keep_their_permits_until_they_are_written() {
     let history: Vec<_> = (0..3_001).map(|_| Arc::new(Message::user("again and again"))).collect();
     runtime.block_on(async {
         for _ in 0..60 {
-            let mut answer = model.call(Request { history: history.clone().into(), ..request() });
+            let mut answer = model.call(request().history(history.clone()));
             let _ = poll_fn(|cx| Poll::Ready(answer.poll_piece(cx))).await;
         }
     });

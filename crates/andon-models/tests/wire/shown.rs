@@ -13,23 +13,19 @@ use crate::common::*;
 fn asked() -> Request {
     let id = CallId::new("call_1").unwrap();
     let thought = Part::Thinking { text: "The weather, then.".into(), signature: None };
-    let call =
-        Part::ToolCall(ToolCall { id: id.clone(), name: "weather".into(), arguments: "{\"city\":\"Lund\"}".into() });
+    let call = Part::ToolCall(ToolCall::new(id.clone(), "weather", "{\"city\":\"Lund\"}"));
     let result = Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, "Rain"));
-    let message = |role, parts, cut| Arc::new(Message { role, parts, cut });
+    let message = |role, parts, cut| Arc::new(Message::new(role, parts).cut(cut));
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
-    Request {
-        history: vec![
+    request()
+        .history(vec![
             Arc::new(Message::user("Weather?")),
             message(Role::Assistant, vec![thought, call], None),
             message(Role::Tool, vec![result], None),
             message(Role::Assistant, vec![Part::text("It rai")], Some(Cut::Cancelled(Reason::Requested))),
             Arc::new(Message::user("Go on.")),
-        ]
-        .into(),
-        tools: Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]),
-        ..request()
-    }
+        ])
+        .tools(Arc::from([Arc::new(ToolSpec::new("weather", "Looks out of the window.", schema))]))
 }
 
 #[tokio::test]
@@ -39,7 +35,7 @@ async fn what_is_shown_is_what_is_sent_in_every_format_and_has_no_key_in_it() {
         let provider = BadProvider::start(Protocol::Http1).await;
         provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
         let extra = json!({"seed": 7}).as_object().unwrap().clone();
-        let settings = Settings { max_output: Some(99), extra, ..Settings::default() };
+        let settings = Settings::default().max_output(99).extra(extra);
         let model = Arc::new(model_of(&provider, Protocol::Http1, builder(dialect).settings(settings)));
         // A shared model is shown as the model that it is.
         let shown = Model::rendering(&model, &asked()).unwrap();
@@ -72,7 +68,7 @@ async fn what_is_set_for_one_call_is_sent_with_it_and_overrides_the_models_own()
     for dialect in Dialect::ALL {
         let provider = BadProvider::start(Protocol::Http1).await;
         provider.answer(Script::json(400, &json!({"error": {"message": "no"}})));
-        let own = Settings { max_output: Some(99), ..Settings::default() };
+        let own = Settings::default().max_output(99);
         let model = model_of(&provider, Protocol::Http1, builder(dialect).settings(own));
         let mut asked = asked();
         asked.settings.max_output = Some(77);
@@ -85,14 +81,14 @@ async fn what_is_set_for_one_call_is_sent_with_it_and_overrides_the_models_own()
 
 #[tokio::test]
 async fn a_tool_choice_that_a_provider_cannot_be_told_fails_the_call_before_anything_is_sent() {
-    let thinks = Settings { thinking: Some(andon_models::Thinking::Low), ..Settings::default() };
+    let thinks = Settings::default().thinking(andon_models::Thinking::Low);
     for (builder, settings, why) in [
         (builder(Dialect::Ollama), Settings::default(), "Ollama cannot make a model call a tool"),
         (Dialect::Anthropic.adapter("claude-sonnet-5"), thinks, "cannot be made to call a tool while it thinks"),
     ] {
         let provider = BadProvider::start(Protocol::Http1).await;
         let model = model_of(&provider, Protocol::Http1, builder.settings(settings));
-        let mut answer = model.call(Request { tool_choice: ToolChoice::Required, ..asked() });
+        let mut answer = model.call(asked().tool_choice(ToolChoice::Required));
         let error = next(&mut answer).await.unwrap().unwrap_err();
         assert!(error.message.contains(why), "{}", error.message);
         assert_eq!(provider.all_seen().len(), 0);

@@ -75,6 +75,8 @@ impl Hooks {
             HookPoint::AfterModel => self.after_model.is_empty(),
             HookPoint::BeforeTool => self.before_tool.is_empty(),
             HookPoint::AfterTool => self.after_tool.is_empty(),
+            #[cfg(not(andon_whole))]
+            _ => true,
         };
         !is_empty
     }

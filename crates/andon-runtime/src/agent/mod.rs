@@ -82,6 +82,7 @@ pub(crate) struct CheckedTool {
 /// assert_eq!(Agent::builder().build().unwrap_err(), BuildError::NoModel);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum BuildError {
     /// No model was given.
     #[error("an agent needs a model: call .model(..), for example .model(Practice::new())")]

@@ -18,6 +18,7 @@ pub struct SessionState {
 
 /// Why a tool could not read or change its session's state.
 #[derive(Debug, Clone, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum StateError {
     /// The call was stopped and closed: it may not change anything any more.
     #[error("this call has ended, and can no longer change its session's state")]

@@ -52,6 +52,7 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Invocation {
     /// The call's id.
     pub call: CallId,
@@ -104,6 +105,7 @@ impl std::fmt::Display for EffectId {
 
 /// The call to undo, which has ended.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Undo {
     /// The tool's name.
     pub tool: String,
@@ -119,6 +121,21 @@ pub struct Undo {
     pub verdict: Verdict,
     /// The result that the model got.
     pub result: Arc<ToolResult>,
+}
+
+impl Undo {
+    /// For tests of a tool. A runtime makes its own.
+    pub fn new(
+        tool: impl Into<String>,
+        call: CallId,
+        run: RunId,
+        session: SessionKey,
+        input: Value,
+        verdict: Verdict,
+        result: Arc<ToolResult>,
+    ) -> Self {
+        Self { tool: tool.into(), call, run, session, input, verdict, result }
+    }
 }
 
 impl Undo {

@@ -353,7 +353,7 @@ pub(crate) fn out_of_time(spec: &ToolSpec) -> Cancel {
 }
 
 fn leaked(what: String) -> Remains {
-    Remains { leaked: vec![what], ..Remains::NONE }
+    Remains::new().leaked(vec![what])
 }
 
 fn bounded_end(end: AsideEnd<Returned>, max: usize) -> AsideEnd<Returned> {

@@ -112,7 +112,7 @@ impl Driver {
             self.fail_hook(POINT, why);
             return None;
         }
-        let changed = ToolCall { name, arguments: arguments.to_string(), ..call };
+        let changed = call.name(name).arguments(arguments.to_string());
         self.finish_changed(POINT, Ok(Some(HookChange::Call { call: changed.clone() })));
         let refused = self.refusal(&changed, &[]);
         match refused {
@@ -143,7 +143,7 @@ impl Driver {
         if self.is_ready(&call.id) {
             self.live.forget_call(&call.id);
             let content = bounded(Ok(output), tool.max_output).unwrap_or_else(|error| ToolOutput::from(error.0)).0;
-            let result = Arc::new(ToolResult { call: call.id.clone(), status: ResultStatus::Ok, content });
+            let result = Arc::new(ToolResult::new(call.id.clone(), ResultStatus::Ok, content));
             self.stage(Event::ToolRefused { call: call.id.clone(), why: Refusal::AnsweredByHook, result });
         }
         None

@@ -72,6 +72,8 @@ impl Budget {
             Piece::Text(text) | Piece::Thinking(text) | Piece::CallInput { json: text, .. } => text.len(),
             Piece::Call { name, .. } => name.len(),
             Piece::ThinkingEnd { .. } | Piece::CallEnd { .. } | Piece::Usage(_) | Piece::End(_) => 0,
+            #[cfg(not(andon_whole))]
+            _ => 0,
         };
         self.accepted = self.accepted.saturating_add(bytes as u64);
         bytes > 0 && self.accepted >= self.next

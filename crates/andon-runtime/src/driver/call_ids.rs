@@ -72,9 +72,9 @@ mod tests {
     fn answer(ids: &[&str]) -> Message {
         let call = |id: &&str| {
             let id = CallId::new(*id).unwrap();
-            Part::ToolCall(ToolCall { id, name: "tool".to_owned(), arguments: String::new() })
+            Part::ToolCall(ToolCall::new(id, "tool", String::new()))
         };
-        Message { role: Role::Assistant, parts: ids.iter().map(call).collect(), cut: None }
+        Message::new(Role::Assistant, ids.iter().map(call).collect())
     }
 
     #[test]

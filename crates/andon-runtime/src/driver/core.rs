@@ -43,7 +43,7 @@ impl RuntimeCore {
     /// A session with a new id, which has no history.
     pub(crate) fn new_session(&self, tenant: Arc<str>, app: Arc<str>, user: Arc<str>) -> Arc<SessionCore> {
         let session = self.services.ids.session();
-        let session = self.sessions.get(&SessionKey { tenant, app, user, session });
+        let session = self.sessions.get(&SessionKey::checked(&tenant, app, user, session));
         // A counted id may have been used by an earlier process.
         if let Ids::Unique = self.services.ids {
             session.set_history(Vec::new(), None, session.forgotten());

@@ -161,7 +161,7 @@ impl Driver {
                 self.call_hook(point, hook, moment).await?
             {
                 let content = bounded(Ok(output), max_output).unwrap_or_else(|error| ToolOutput::from(error.0)).0;
-                let new = Arc::new(ToolResult { content, ..(*result).clone() });
+                let new = Arc::new(ToolResult::new(result.call.clone(), result.status, content));
                 let change = (new != result).then(|| HookChange::Result { result: Arc::clone(&new) });
                 result = new;
                 self.finish_changed(point, Ok(change));

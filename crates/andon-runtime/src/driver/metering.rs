@@ -250,7 +250,7 @@ pub(crate) fn follow(
 /// What is awaited, and until when.
 pub(crate) fn awaited(now: Stamp, what: Pending, within: Duration) -> Awaited {
     let patience = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
-    Awaited { what, until: Wall(now.wall.0.saturating_add(patience)) }
+    Awaited::new(what, Wall(now.wall.0.saturating_add(patience)))
 }
 
 /// Waits until a time limit, or until what is being learned must be given up.
@@ -331,6 +331,8 @@ fn within_bounds(parts: Vec<Part>) -> Vec<Part> {
         Part::Text { text } | Part::Thinking { text, .. } => shorten(text),
         Part::ToolCall(call) => shorten(&mut call.arguments),
         Part::Image(_) | Part::ToolResult(_) => true,
+        #[cfg(not(andon_whole))]
+        _ => true,
     });
     kept
 }

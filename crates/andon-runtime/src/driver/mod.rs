@@ -393,7 +393,7 @@ impl Driver {
         let first = self.live.with_log(|log| log.seq()) + 1;
         let number = |(place, event): (usize, Event)| {
             let seq = first + place as Seq;
-            Arc::new(Record { v: andon_core::FORMAT_VERSION, seq, epoch: self.live.epoch, at, event })
+            Arc::new(Record::new(seq, self.live.epoch, at, event))
         };
         // Also frees the vector's memory, so that a run that waits is small.
         std::mem::take(&mut self.staged).into_iter().enumerate().map(number).collect()
@@ -457,6 +457,8 @@ impl Driver {
         let denied = match &approval {
             Approval::Denied { why, .. } => Some(why.clone()),
             Approval::Approved { .. } | Approval::Closed => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         };
         self.stage(Event::ApprovalResolved { call: call.clone(), verdict: Box::new(approval) });
         if let Some(why) = denied {

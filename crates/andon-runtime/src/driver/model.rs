@@ -155,7 +155,7 @@ impl Driver {
                 Ok(())
             }
             Read::Failed(error) if reading.first_piece.is_some() => {
-                let failure = Failure { error: FailureKind::StreamBroken, message: error.message };
+                let failure = Failure::new(FailureKind::StreamBroken, error.message);
                 self.stage_cut(number, reading, &Why::Broken(Box::new(failure)));
                 Ok(())
             }
@@ -207,7 +207,7 @@ impl Driver {
     /// Stages a complete answer: its message, what it used, and its end.
     fn stage_answer(&mut self, number: u32, reading: &mut Reading, stop: ModelStop) -> Arc<Message> {
         let parts = self.live.with_log(|log| assemble(log.answer(), AnswerEnd::Whole(stop)));
-        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
+        let message = Arc::new(Message::new(Role::Assistant, parts));
         self.failed_attempts = 0;
         self.stage(Event::Message { message: Arc::clone(&message) });
         let (used, pending) = self.account_whole(number, reading, &message);
@@ -306,7 +306,7 @@ impl Driver {
             1 => error.message.clone(),
             tries => format!("{} (tried {tries} times)", error.message),
         };
-        let failure = Box::new(Failure { error: error.failure_kind(), message });
+        let failure = Box::new(Failure::new(error.failure_kind(), message));
         let (used, pending) = self.account(number, reading);
         self.stage(reading.accounted(number, used, pending));
         self.stage(Event::ModelFinished { call: number, end: ModelEnd::Failed { failure }, first_piece_us: None });

@@ -148,7 +148,7 @@ impl Orphan {
         let mut missing = Vec::new();
         self.epoch = claimed.unwrap_or_else(|| {
             let event = Event::RunAccepted { accepted: Arc::clone(&self.accepted) };
-            let record = Record { v: andon_core::FORMAT_VERSION, seq: 1, epoch: live.epoch, at: live.now(), event };
+            let record = Record::new(1, live.epoch, live.now(), event);
             missing.push(Entry::Fact(Arc::new(record)));
             live.epoch
         });
@@ -219,7 +219,7 @@ impl Orphan {
             "the tokio runtime that drove this run was shut down while the run was waiting; it is on record and goes \
                        on when Runtime::recover is called"
                 .to_owned();
-        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Internal, message }));
+        let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Internal, message)));
         self.runtime.conclude(&self.live, &self.session, &[]);
         self.runtime.park(&self.live.id);
         self.live.break_off(JournalError::Closed, in_memory(&self.live, ending));
@@ -235,7 +235,7 @@ impl Orphan {
     }
 
     fn break_off(self, error: JournalError, message: String) {
-        let ending = Arc::new(Ending::Failed(Failure { error: FailureKind::Journal, message }));
+        let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Journal, message)));
         self.runtime.conclude(&self.live, &self.session, &[]);
         // Its messages are in the journal or nowhere.
         self.session.forget_history();
@@ -249,7 +249,7 @@ fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
     let receipt = live.with_log(|log| Receipt::fold(log.facts(), [], None));
     let mut receipt = receipt.unwrap_or_else(|| Receipt::unknown(&live.id, &live.session));
     receipt.outcome = Some(Arc::clone(&ending));
-    Outcome { ending, message: None, usage: receipt.usage, receipt }
+    Outcome::new(ending, None, receipt.usage, receipt)
 }
 
 /// Whether the journal has this run, and not an older one with the same id.
@@ -268,11 +268,11 @@ fn ending(progress: &Progress, gone: &DriverGone) -> Ending {
         (None, DriverGone::Dropped) => Ending::Lost,
         (None, DriverGone::Unwritable(error)) => {
             let message = format!("{error}; the run was stopped, and its record was completed later");
-            Ending::Failed(Failure { error: FailureKind::Journal, message })
+            Ending::Failed(Failure::new(FailureKind::Journal, message))
         }
         (None, DriverGone::Panicked(text)) => {
             let message = format!("the run's driver panicked: {text}; this is a bug in the model adapter or in Andon");
-            Ending::Failed(Failure { error: FailureKind::Internal, message })
+            Ending::Failed(Failure::new(FailureKind::Internal, message))
         }
     }
 }

@@ -243,6 +243,9 @@ impl Reading {
                 self.is_whole = true;
                 return Taken::Over(Read::End(*stop));
             }
+            #[cfg(not(andon_whole))]
+            // There is nothing that it could be shown as.
+            _ => return Taken::GoOn,
         };
         self.offered(offer, piece, live)
     }
@@ -310,7 +313,7 @@ impl Reading {
         let answerer = self.answer.as_deref().and_then(who_answers);
         metered.model = answerer.and_then(|answerer| answerer.model.as_deref().map(str::to_owned));
         let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
-        let billed = metered.estimate(&answer, CallEnd::Cut, times, Usage { input, ..reported }.running()).billed;
+        let billed = metered.estimate(&answer, CallEnd::Cut, times, reported.input(input).running()).billed;
         budget.input = billed.input;
         // What a provider adds to a request or leaves out of it is not seen, so only half of an estimate is certain.
         let share = if reported.input == Figure::UNKNOWN { 2 } else { 1 };

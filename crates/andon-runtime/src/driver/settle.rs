@@ -97,5 +97,7 @@ fn why_failed(ending: &Ending) -> Why {
     match ending {
         Ending::Failed(failure) => Why::Broken(Box::new(failure.clone())),
         Ending::Completed { .. } | Ending::Cancelled { .. } | Ending::Lost => Why::Lost,
+        #[cfg(not(andon_whole))]
+        _ => Why::Lost,
     }
 }

@@ -20,11 +20,8 @@ pub(crate) struct RunSummary {
 pub(crate) fn summarize(stored: &Stored) -> Result<RunSummary, FoldError> {
     let progress = Progress::fold(&stored.entries)?;
     let session = progress.accepted().session.clone();
-    let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| Outcome {
-        ending: Arc::clone(ending),
-        message: progress.last_answer().cloned(),
-        usage: receipt.usage,
-        receipt,
+    let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| {
+        Outcome::new(Arc::clone(ending), progress.last_answer().cloned(), receipt.usage, receipt)
     });
     Ok(RunSummary { session, outcome })
 }
@@ -39,7 +36,7 @@ pub(crate) fn outcome_of<'a>(
     let ending = progress.ending().cloned().unwrap_or_else(|| Arc::new(Ending::Lost));
     let receipt = Receipt::fold(records, addenda, settled)
         .unwrap_or_else(|| Receipt::unknown(&progress.accepted().run, &progress.accepted().session));
-    Outcome { ending, message: progress.last_answer().cloned(), usage: progress.used(), receipt }
+    Outcome::new(ending, progress.last_answer().cloned(), progress.used(), receipt)
 }
 
 pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
@@ -60,7 +57,7 @@ pub(crate) fn number(
     let mut records = Vec::with_capacity(events.len());
     for event in events {
         let seq: Seq = progress.seq() + 1;
-        let record = Record { v: andon_core::FORMAT_VERSION, seq, epoch, at, event };
+        let record = Record::new(seq, epoch, at, event);
         progress.apply_record(&record).map_err(unreadable)?;
         records.push(Arc::new(record));
     }

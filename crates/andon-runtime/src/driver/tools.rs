@@ -318,7 +318,7 @@ fn judge_end(
         AsideEnd::Returned(Ok(output)) if stopped_itself => stopped(cut, output.0),
         AsideEnd::Returned(Err(error)) if stopped_itself => stopped(cut, vec![Content::Text { text: error.0 }]),
         AsideEnd::Returned(Ok(output)) => {
-            let result = ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 };
+            let result = ToolResult::new(call.clone(), ResultStatus::Ok, output.0);
             (ToolEnd::Finished, result)
         }
         AsideEnd::Returned(Err(error)) => {
@@ -336,8 +336,10 @@ fn judge_end(
 /// What a stopped call counts as: one that changes the world may have done so, even if it stopped by itself.
 fn cut(effect: Effect) -> ToolEnd {
     match effect {
-        Effect::Effect => ToolEnd::Unknown,
         Effect::ReadOnly | Effect::Idempotent => ToolEnd::Cut,
+        Effect::Effect => ToolEnd::Unknown,
+        #[cfg(not(andon_whole))]
+        _ => ToolEnd::Unknown,
     }
 }
 
@@ -361,9 +363,7 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
         // It has ended here. Nobody saw the remote work end.
         remains.leaked.extend(remains.unended.take());
         let result = match end {
-            AsideEnd::Returned(Ok(output)) => {
-                ToolResult { call: call.clone(), status: ResultStatus::Ok, content: output.0 }
-            }
+            AsideEnd::Returned(Ok(output)) => ToolResult::new(call.clone(), ResultStatus::Ok, output.0),
             AsideEnd::Returned(Err(error)) => ToolResult::text(call.clone(), ResultStatus::Error, error.0),
             AsideEnd::Panicked(text) => ToolResult::text(call.clone(), ResultStatus::Error, text),
             AsideEnd::Dropped | AsideEnd::Abandoned | AsideEnd::NeverStarted => {

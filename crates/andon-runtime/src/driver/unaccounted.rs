@@ -146,19 +146,17 @@ impl Unaccounted {
         };
         let used = self.ask(&request).await?;
         if !is_whole {
-            let without_input = |usage: Usage| Usage { output: usage.output, reasoning: usage.reasoning, ..known };
-            return Some(Used { delivered: without_input(used.delivered), billed: without_input(used.billed) });
+            let without_input = |usage: Usage| known.output(usage.output).reasoning(usage.reasoning);
+            return Some(Used::new(without_input(used.delivered), without_input(used.billed)));
         }
         if is_anchored || known.input != Figure::UNKNOWN {
             return Some(used);
         }
         let bare = Request { instructions: None, tools: Arc::from([]), ..request };
         let least = self.ask(&bare).await?;
-        let bounded = |usage: Usage, least: Usage| Usage {
-            input: Figure { low: usage.input.low.min(least.input.low), high: None, ..usage.input },
-            ..usage
-        };
-        Some(Used { delivered: bounded(used.delivered, least.delivered), billed: bounded(used.billed, least.billed) })
+        let bounded =
+            |usage: Usage, least: Usage| usage.input(usage.input.low(usage.input.low.min(least.input.low)).high(None));
+        Some(Used::new(bounded(used.delivered, least.delivered), bounded(used.billed, least.billed)))
     }
 
     /// What its meter estimates if this was the request.

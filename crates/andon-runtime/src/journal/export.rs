@@ -59,6 +59,7 @@ enum Line {
 
 /// Why a session was not imported. Nothing of it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ImportError {
     /// A line is not one that an export writes.
     #[error("line {line} is not one that `export` writes: {why}")]

@@ -337,7 +337,7 @@ impl Journal for MemoryJournal {
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
         let bytes = room::weight_of_addendum(&what);
         run.bytes += bytes;
-        run.stored.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        run.stored.addenda.push(Addendum::new(number, at, what));
         let session = session_of(&run.stored).filter(|_| run.settled).and_then(|key| sessions.get_mut(key));
         // A run in progress is counted when it settles.
         if let Some(session) = session {

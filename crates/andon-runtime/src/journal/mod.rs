@@ -113,6 +113,7 @@ pub trait Journal: Send + Sync + 'static {
 
 /// What was said before a run.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Earlier {
     /// The messages of the runs that have settled, the oldest first.
     pub messages: Vec<Arc<Message>>,
@@ -122,6 +123,8 @@ pub struct Earlier {
     /// Whether older messages were left out.
     pub truncated: bool,
 }
+
+andon_core::with!(Earlier: messages: Vec<Arc<Message>>, unsettled: Vec<RunId>, truncated: bool);
 
 /// Gathers what was said before a run, the latest first, until there is no more room.
 #[derive(Debug)]
@@ -184,6 +187,7 @@ pub enum Requested {
 
 /// Entries that are appended together.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Batch {
     /// The run.
     pub run: RunId,
@@ -201,6 +205,7 @@ pub struct Batch {
 
 /// Where a run stands, folded from its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Standing {
     /// Its state.
     pub state: State,
@@ -241,6 +246,7 @@ impl Batch {
 
 /// What a journal holds of a run.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Stored {
     /// The owner's epoch.
     pub epoch: Epoch,
@@ -254,7 +260,15 @@ pub struct Stored {
     pub settled_at: Option<Stamp>,
 }
 
+andon_core::with!(Stored: epoch: Epoch, entries: Vec<Entry>, addenda: Vec<Addendum>, requests: Vec<Arc<CancelRequest>>,
+    settled_at: into Option<Stamp>);
+
 impl Stored {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Its receipt; `None` if its record does not begin with `run_accepted`.
     pub fn receipt(&self) -> Option<Receipt> {
         Receipt::fold(self.facts(), self.addenda.iter().cloned(), self.settled_at)
@@ -281,6 +295,7 @@ impl Stored {
 
 /// Why the journal refused a write or a read. Kept small, because every run has room for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum JournalError {
     /// Another process owns the run now.
     #[error("another process owns the run (epoch {owner}, ours is {ours})")]

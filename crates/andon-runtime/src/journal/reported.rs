@@ -9,6 +9,7 @@ use crate::model::is_reported;
 
 /// The last model call of a session of which the provider reported both what it read and what it wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LastReported {
     /// What it used.
     pub usage: Usage,
@@ -18,6 +19,13 @@ pub struct LastReported {
     pub answered_by: Option<Arc<str>>,
     /// How many answers came after its own, cut ones included.
     pub answers_since: usize,
+}
+
+impl LastReported {
+    /// The last report of a session.
+    pub fn new(usage: Usage, model: Arc<str>, answered_by: Option<Arc<str>>, answers_since: usize) -> Self {
+        Self { usage, model, answered_by, answers_since }
+    }
 }
 
 /// Looks for that call, from the latest event of a session back.

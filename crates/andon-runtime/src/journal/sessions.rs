@@ -8,6 +8,7 @@ use andon_core::message::{Message, Part};
 use andon_core::outcome::Ending;
 use andon_core::progress::State;
 use andon_core::time::Wall;
+use andon_core::with;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -77,6 +78,7 @@ pub trait Sessions: Send + Sync {
 
 /// Something that is kept with a session, and deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Kept {
     /// What kind of thing it is.
     pub kind: String,
@@ -88,8 +90,16 @@ pub struct Kept {
     pub value: Value,
 }
 
+impl Kept {
+    /// A value under a kind and a name.
+    pub fn new(kind: impl Into<String>, name: impl Into<String>, at: Wall, value: Value) -> Self {
+        Self { kind: kind.into(), name: name.into(), at, value }
+    }
+}
+
 /// Which sessions to list: those that match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionFilter {
     /// Only those of this tenant.
     pub tenant: Option<String>,
@@ -101,7 +111,14 @@ pub struct SessionFilter {
     pub limit: Option<usize>,
 }
 
+with!(SessionFilter: tenant: text String, app: text String, user: text String, limit: into Option<usize>);
+
 impl SessionFilter {
+    /// All sessions: `SessionFilter::new().app("support")` finds those of one app.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether a session with this key matches. For stores that find sessions in other ways.
     pub fn matches(&self, key: &SessionKey) -> bool {
         is(&self.tenant, &key.tenant) && is(&self.app, &key.app) && is(&self.user, &key.user)
@@ -115,6 +132,7 @@ pub(crate) fn is(wanted: &Option<String>, found: &str) -> bool {
 
 /// Which runs to list: those that match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunFilter {
     /// Only those of this tenant.
     pub tenant: Option<String>,
@@ -142,7 +160,16 @@ pub struct RunFilter {
     pub limit: Option<usize>,
 }
 
+with!(RunFilter: tenant: text String, app: text String, user: text String, session: text String, run: into Option<RunId>,
+    settled: into Option<bool>, state: into Option<State>, text: text String, since: into Option<Wall>, until: into Option<Wall>,
+    before: into Option<RunId>, limit: into Option<usize>);
+
 impl RunFilter {
+    /// All runs: `RunFilter::new().app("support").settled(false)` finds those of one app that have not settled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Whether one of these texts contains [`text`](Self::text). For stores that cannot ignore the case of every
     /// script's letters themselves.
     pub fn finds(&self, texts: [&str; 4]) -> bool {
@@ -153,6 +180,7 @@ impl RunFilter {
 
 /// A session, in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionInfo {
     /// Its key.
     pub key: SessionKey,
@@ -166,8 +194,18 @@ pub struct SessionInfo {
     pub title: Option<String>,
 }
 
+with!(SessionInfo: runs: u64, title: text String);
+
+impl SessionInfo {
+    /// A session without runs.
+    pub fn new(key: SessionKey, created_at: Wall, updated_at: Wall) -> Self {
+        Self { key, created_at, updated_at, runs: 0, title: None }
+    }
+}
+
 /// A run, in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunInfo {
     /// Its id.
     pub run: RunId,
@@ -185,6 +223,16 @@ pub struct RunInfo {
     pub ending: Option<Ending>,
     /// The beginning of its prompt.
     pub title: String,
+}
+
+with!(RunInfo: ended_at: into Option<Wall>, settled_at: into Option<Wall>, ending: into Option<Ending>);
+
+impl RunInfo {
+    /// A run that has not ended.
+    pub fn new(run: RunId, session: SessionKey, state: State, accepted_at: Wall, title: impl Into<String>) -> Self {
+        let title = title.into();
+        Self { run, session, state, accepted_at, ended_at: None, settled_at: None, ending: None, title }
+    }
 }
 
 /// How many characters of a prompt its title has at most.
@@ -213,6 +261,7 @@ pub fn title(prompt: &Message) -> String {
 
 /// A whole session, on its way from one store to another.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Moved {
     /// Its key.
     pub session: SessionKey,
@@ -224,6 +273,15 @@ pub struct Moved {
     pub kept: Vec<Kept>,
     /// Its runs: those that started, in the order in which they started, then the others.
     pub runs: Vec<(RunId, Stored)>,
+}
+
+with!(Moved: state: StateMap, kept: Vec<Kept>, runs: Vec<(RunId, Stored)>);
+
+impl Moved {
+    /// A session with nothing in it.
+    pub fn new(session: SessionKey, created_at: Wall) -> Self {
+        Self { session, created_at, state: StateMap::new(), kept: Vec::new(), runs: Vec::new() }
+    }
 }
 
 /// Which sessions share a key of the state.

@@ -8,6 +8,7 @@ use super::{Inner, Live, News, Unstarted, WakeList};
 
 /// Why a decision about a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum DecideError {
     /// The run was told to stop first: the call is closed.
     #[error("the run was stopped before this decision: the call will not be made")]

@@ -84,7 +84,7 @@ impl Cancel {
     pub(crate) fn at(self, requested_at: Stamp) -> CancelRequest {
         let grace_ms = self.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
         let Self { force, reason, by, note, .. } = self;
-        CancelRequest { reason, force, by, note, grace_ms, requested_at }
+        CancelRequest::new(reason, force, requested_at).by(by).note(note).grace_ms(grace_ms)
     }
 }
 
@@ -255,6 +255,8 @@ impl Reply {
             }
             ReplyKind::TooLate { .. } => poll_fn(|cx| live.poll_settled(reader.key, cx)).await.map(drop),
             ReplyKind::NotRunning | ReplyKind::Armed | ReplyKind::NotFound => Ok(()),
+            #[cfg(not(andon_whole))]
+            _ => Ok(()),
         }
     }
 }

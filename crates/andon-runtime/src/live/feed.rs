@@ -79,6 +79,7 @@ impl FromStr for Cursor {
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum FeedItem {
     /// An event; durable before it was shown.
     Fact(FeedFact),
@@ -93,6 +94,7 @@ pub enum FeedItem {
 
 /// An event, and where the run stands after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FeedFact {
     /// The event.
     pub record: Arc<Record>,
@@ -133,6 +135,7 @@ struct FactForm<'a> {
 
 /// Streamed text of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delta {
     /// The place after it.
     pub at: Cursor,
@@ -140,6 +143,13 @@ pub struct Delta {
     pub kind: Kind,
     /// The text.
     pub text: String,
+}
+
+impl Delta {
+    /// A piece of this kind, whose end is at this place.
+    pub fn new(at: Cursor, kind: Kind, text: impl Into<String>) -> Self {
+        Self { at, kind, text: text.into() }
+    }
 }
 
 impl FeedItem {
@@ -181,6 +191,8 @@ impl Serialize for Delta {
             Kind::Text | Kind::Thinking => 3,
             Kind::ToolOutput(_) => 4,
             Kind::ToolInput(_) => 5,
+            #[cfg(not(andon_whole))]
+            _ => 3,
         };
         let mut form = serializer.serialize_struct("Delta", fields)?;
         form.serialize_field("type", "delta")?;
@@ -197,6 +209,8 @@ impl Serialize for Delta {
                 form.serialize_field("tool_output", &self.text)?;
                 form.serialize_field("call", call)?;
             }
+            #[cfg(not(andon_whole))]
+            _ => form.serialize_field("text", "")?,
         }
         form.end()
     }
@@ -356,8 +370,8 @@ mod tests {
         let head = Arc::new(CallHead { index: 0, id: call.clone(), name: "dice".into() });
         let kinds = [Kind::Text, Kind::Thinking, Kind::ToolInput(head), Kind::ToolOutput(call)];
         let deltas = kinds.map(|kind| FeedItem::Delta(Delta { at, kind, text: "a\"b".into() }));
-        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunStarted });
-        let standing = RunStanding { state: State::Running, phase: Some(Phase::Between), force: None };
+        let record = Arc::new(Record::new(2, 1, Stamp::default(), Event::RunStarted));
+        let standing = RunStanding::new(State::Running, Some(Phase::Between), None);
         let facts = [None, Some(standing)].map(|standing| FeedFact { record: Arc::clone(&record), standing });
         let others = [FeedItem::TextLost { at }].into_iter().chain(facts.map(FeedItem::Fact));
         for item in deltas.into_iter().chain(others) {
@@ -386,10 +400,10 @@ mod tests {
 
     #[test]
     fn a_fact_says_where_the_run_stands_after_what_is_on_record() {
-        let record = Arc::new(Record { v: 1, seq: 2, epoch: 1, at: Stamp::default(), event: Event::RunQuieted });
+        let record = Arc::new(Record::new(2, 1, Stamp::default(), Event::RunQuieted));
         let on_record = serde_json::to_string(&record).unwrap();
         let told = |state, phase, force| {
-            let standing = Some(RunStanding { state, phase, force });
+            let standing = Some(RunStanding::new(state, phase, force));
             serde_json::to_string(&FeedItem::Fact(FeedFact { record: Arc::clone(&record), standing })).unwrap()
         };
         let more = |standing: &str| format!("{},\"standing\":{standing}}}", on_record.trim_end_matches('}'));

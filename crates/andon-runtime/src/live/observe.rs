@@ -48,6 +48,7 @@ pub trait Observer: Any + Send + Sync {
 
 /// A fact that is shown.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Seen<'a> {
     /// The run.
     pub run: &'a RunId,
@@ -63,6 +64,20 @@ pub struct Seen<'a> {
     pub pieces: Option<u64>,
 }
 
+impl<'a> Seen<'a> {
+    /// For tests of an observer. A runtime makes its own.
+    pub fn new(
+        run: &'a RunId,
+        session: &'a SessionKey,
+        record: &'a Arc<Record>,
+        past: &'a [Arc<Record>],
+        now: Stamp,
+        pieces: Option<u64>,
+    ) -> Self {
+        Self { run, session, record, past, now, pieces }
+    }
+}
+
 impl Seen<'_> {
     /// The run's receipt up to this fact.
     pub fn receipt(&self) -> Option<Receipt> {
@@ -72,6 +87,7 @@ impl Seen<'_> {
 
 /// What was learned about a run that is not among its facts.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SeenLater<'a> {
     /// The run.
     pub run: &'a RunId,

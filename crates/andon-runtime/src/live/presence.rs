@@ -332,7 +332,7 @@ async fn note(live: &Arc<Live>, has_come: bool) {
     // The session is certain to exist only once the run is on record. If it never is, there is nothing to note.
     let _ = Run::new(Arc::clone(live)).accepted().await;
     let (kind, name, value) = (NOTE.to_owned(), live.id.to_string(), Value::Bool(has_come));
-    let note = Kept { kind, name, at: live.now().wall, value };
+    let note = Kept::new(kind, name, live.now().wall, value);
     // Time 0, because being read does not count as a use of the session: its place in lists stays the same.
     let noted = live.services.journal.sessions().keep_with(&live.session, Wall(0), vec![note], StateChange::new());
     // If the journal does not accept the note, the run is not stopped for that.

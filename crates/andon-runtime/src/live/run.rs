@@ -209,9 +209,9 @@ impl Run {
             // A run whose journal is unreadable has an outcome, whatever its events say.
             None => self.try_outcome().is_some(),
         };
-        let accepted = RunStanding { state: State::Queued, phase: Some(Phase::Queued), force: None };
+        let accepted = RunStanding::new(State::Queued, Some(Phase::Queued), None);
         let logged = self.live.with_log(|log| log.standing()).unwrap_or(accepted);
-        if is_settled { RunStanding { state: State::Settled, phase: None, ..logged } } else { logged }
+        if is_settled { logged.state(State::Settled).phase(None) } else { logged }
     }
 
     /// Its first durable event and its last, which may be the same; `None` before it is on record.
@@ -284,6 +284,7 @@ impl Run {
 
 /// Why [`Run::wait`] does not block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum WaitError {
     /// The thread belongs to a tokio runtime, which may be the one that drives the run.
     #[error(

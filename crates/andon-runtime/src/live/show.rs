@@ -133,7 +133,7 @@ impl Live {
         let telling = self.told.as_ref().map(|told| told.lock());
         let mut inner = self.inner.lock();
         let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
-        inner.addenda.push(Addendum { v: andon_core::FORMAT_VERSION, number, at, what });
+        inner.addenda.push(Addendum::new(number, at, what));
         if telling.is_some() {
             let (facts, addenda) = (inner.log.facts().to_vec(), inner.addenda.clone());
             drop(inner);
@@ -169,7 +169,7 @@ impl Live {
             // Those that are not on disk yet come last.
             if !inner.addenda.iter().any(|other| (other.at, &other.what) == (own.at, &own.what)) {
                 let number = u32::try_from(inner.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
-                inner.addenda.push(Addendum { number, ..own });
+                inner.addenda.push(own.number(number));
             }
         }
     }
@@ -187,7 +187,8 @@ impl Live {
                 let receipt = Receipt::fold(&facts, addenda, None)?;
                 // Addenda do not change when the run ended.
                 let Receipt { settled_at, took, run_us, .. } = outcome.receipt;
-                Some(Receipt { outcome: Some(Arc::clone(&outcome.ending)), settled_at, took, run_us, ..receipt })
+                let ending = Arc::clone(&outcome.ending);
+                Some(receipt.outcome(ending).settled_at(settled_at).took(took).run_us(run_us))
             }
             None => Receipt::fold(&facts, addenda, None),
         }

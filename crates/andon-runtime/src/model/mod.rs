@@ -122,6 +122,7 @@ impl Answer for FailedAnswer {
 }
 
 /// What can be learned about a call after it was cut. The run does not wait for it; what it learns is an addendum.
+#[non_exhaustive]
 pub struct Afterwards {
     /// How it is learned.
     pub what: Pending,
@@ -129,6 +130,13 @@ pub struct Afterwards {
     pub within: Duration,
     /// The work itself. Dropping it closes whatever it has open.
     pub work: BoxFuture<Learned>,
+}
+
+impl Afterwards {
+    /// Work of this kind, which is given this much time.
+    pub fn new(what: Pending, within: Duration, work: BoxFuture<Learned>) -> Self {
+        Self { what, within, work }
+    }
 }
 
 impl fmt::Debug for Afterwards {
@@ -139,11 +147,21 @@ impl fmt::Debug for Afterwards {
 
 /// What was learned about a call after it was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Learned {
     /// The figures that are better than those in the receipt; the others are unknown.
     pub used: Used,
     /// What the model wrote after the cut, which was not shown to anybody.
     pub undelivered: Vec<Part>,
+}
+
+andon_core::with!(Learned: used: Used, undelivered: Vec<Part>);
+
+impl Learned {
+    /// These figures, and nothing undelivered.
+    pub fn new(used: Used) -> Self {
+        Self { used, undelivered: Vec::new() }
+    }
 }
 
 /// Improves the usage figures of a model's calls.
@@ -183,6 +201,7 @@ pub trait Meter: Send + Sync + 'static {
 
 /// What a meter has learned, to be kept.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Lesson {
     /// The exact model that it is about.
     pub about: String,
@@ -191,8 +210,16 @@ pub struct Lesson {
     pub page: serde_json::Value,
 }
 
+impl Lesson {
+    /// A page about something.
+    pub fn new(about: impl Into<String>, page: serde_json::Value) -> Self {
+        Self { about: about.into(), page }
+    }
+}
+
 /// A model call as the runtime saw it.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Sighting<'a> {
     /// What was asked.
     pub request: &'a Request,
@@ -208,8 +235,25 @@ pub struct Sighting<'a> {
     pub took: Duration,
 }
 
+andon_core::with!(Sighting<'a>: model: Option<&'a str>, ended: bool);
+
+impl<'a> Sighting<'a> {
+    /// For tests of a meter. A runtime makes its own.
+    pub fn new(
+        request: &'a Request,
+        model: Option<&'a str>,
+        answer: &'a [Part],
+        ended: bool,
+        first_piece: Option<Duration>,
+        took: Duration,
+    ) -> Self {
+        Self { request, model, answer, ended, first_piece, took }
+    }
+}
+
 /// The last call of a conversation whose figures the provider has reported, made to the same model.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Anchor {
     /// What it used: both its input and its output are reported.
     pub usage: Usage,
@@ -221,6 +265,15 @@ pub struct Anchor {
     pub setup: AnchorSetup,
 }
 
+andon_core::with!(Anchor: answered_by: text Arc<str>, setup: AnchorSetup);
+
+impl Anchor {
+    /// A report about this many messages.
+    pub fn new(usage: Usage, messages: usize, answered_by: Option<Arc<str>>, setup: AnchorSetup) -> Self {
+        Self { usage, messages, answered_by, setup }
+    }
+}
+
 /// Whether the provider reported both what a call read and what it wrote, at the call's end.
 pub(crate) fn is_reported(usage: &Usage) -> bool {
     let is_reported = |figure: Figure| figure.provenance == Provenance::Reported && figure.value > Some(0);
@@ -229,6 +282,7 @@ pub(crate) fn is_reported(usage: &Usage) -> bool {
 
 /// Whether an earlier call of an agent was sent the instructions and tools that the agent has now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum AnchorSetup {
     /// It was.
     Same,
@@ -238,6 +292,7 @@ pub enum AnchorSetup {
 
 /// One request to a model.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Request {
     /// The run that makes the request.
     pub run: RunId,
@@ -256,6 +311,9 @@ pub struct Request {
     /// The call before this one in the same conversation, if its figures are known: what a meter measures from.
     pub anchor: Option<Anchor>,
 }
+
+andon_core::with!(Request: history: into History, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, settings: ModelSettings, tool_choice: ToolChoice,
+    anchor: into Option<Anchor>);
 
 impl Request {
     /// A request for the answer to a conversation, with nothing else.
@@ -286,6 +344,7 @@ impl Request {
 /// Why a model call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct ModelError {
     /// What can be done about it.
     pub kind: ModelErrorKind,
@@ -295,6 +354,7 @@ pub struct ModelError {
 
 /// What can be done about a failed model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ModelErrorKind {
     /// Trying again may help: overload, rate limit, a lost connection.
     Retryable {
@@ -308,6 +368,11 @@ pub enum ModelErrorKind {
 }
 
 impl ModelError {
+    /// An error of this kind, with a text for people.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
     /// An error that may pass.
     pub fn retryable(message: impl fmt::Display) -> Self {
         Self { kind: ModelErrorKind::Retryable { after: None }, message: message.to_string() }

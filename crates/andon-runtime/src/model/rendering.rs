@@ -13,6 +13,7 @@ use crate::model::Request;
 
 /// What a model would be sent.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Rendering {
     /// The format, such as `anthropic` or `openai_chat`; `andon` for a model that has none of its own.
     pub form: Cow<'static, str>,

@@ -6,6 +6,7 @@ use crate::model::{ModelError, ModelErrorKind};
 
 /// When a failed model call is retried. Never after any part of the answer was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retry {
     /// How many times a call is made in all; 1 means no retry.
     pub attempts: u32,
@@ -16,6 +17,8 @@ pub struct Retry {
     /// The longest wait that a provider may ask for. A longer one fails the run at once.
     pub max_retry_after: Duration,
 }
+
+andon_core::with!(Retry: attempts: u32, first_delay: Duration, max_delay: Duration, max_retry_after: Duration);
 
 impl Default for Retry {
     fn default() -> Self {
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn back_off_doubles_up_to_its_limit() {
-        let retry = Retry { attempts: 100, ..Retry::default() };
+        let retry = Retry::default().attempts(100);
         let random = &mut fastrand::Rng::with_seed(1);
         for (failed, whole_ms) in [(1, 500), (2, 1000), (3, 2000), (40, 20_000)] {
             let delay = retry.delay(failed, &ModelError::retryable("503"), random).unwrap();

@@ -29,6 +29,7 @@ const AT_ONCE: usize = 512;
 
 /// A run that a dead process left open, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// The run.
     pub run: RunId,
@@ -36,8 +37,16 @@ pub struct Recovered {
     pub fate: Fate,
 }
 
+impl Recovered {
+    /// What became of a run.
+    pub fn new(run: RunId, fate: Fate) -> Self {
+        Self { run, fate }
+    }
+}
+
 /// What becomes of a run that a dead process left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Fate {
     /// It was settled as `lost`; or as `cancelled`, if a request was on record, or if it was waiting and must not go on
     /// without the readers that it lost.
@@ -260,9 +269,9 @@ pub(crate) async fn settle_undriven(
 pub(crate) async fn settle_unreadable(runtime: &Arc<RuntimeCore>, run: &RunId) -> Result<(), JournalError> {
     let Some(stored) = runtime.services.journal.read(run).await? else { return Ok(()) };
     let seq = stored.facts().next_back().map_or(0, |record| record.seq) + 1;
-    let (v, epoch, at) = (andon_core::FORMAT_VERSION, stored.epoch.saturating_add(1), runtime.services.clock.now());
+    let (epoch, at) = (stored.epoch.saturating_add(1), runtime.services.clock.now());
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
-    let end = Arc::new(Record { v, seq, epoch, at, event });
+    let end = Arc::new(Record::new(seq, epoch, at, event));
     runtime
         .services
         .journal

@@ -228,6 +228,7 @@ impl fmt::Debug for Agent {
 
 /// What `agent.cancel()` did.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum AgentReply {
     /// What the cancel did to each run in progress.
     Runs(Vec<Reply>),

@@ -27,11 +27,19 @@ use crate::tool::bounded;
 
 /// How a compensation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Compensated {
     /// `finished`, `panicked`, or `unknown` if it ran out of time.
     pub end: ToolEnd,
     /// What it returned.
     pub result: Arc<ToolResult>,
+}
+
+impl Compensated {
+    /// How a compensation ended.
+    pub fn new(end: ToolEnd, result: Arc<ToolResult>) -> Self {
+        Self { end, result }
+    }
 }
 
 impl Compensated {
@@ -43,6 +51,7 @@ impl Compensated {
 
 /// Why a call was not compensated. After [`Journal`](Self::Journal) and [`Lost`](Self::Lost) it may have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum CompensateError {
     /// The run has not settled.
     #[error("the run has not settled: wait for its outcome first")]
@@ -127,11 +136,15 @@ fn may_be_undone(account: &CallAccount, is_late: bool) -> Result<(), CompensateE
         Verdict::Leaked => return Err(CompensateError::StillRunning(call())),
         Verdict::Detached if !is_late => return Err(CompensateError::StillRunning(call())),
         Verdict::Finished | Verdict::Cut | Verdict::Unknown | Verdict::Late | Verdict::Detached => {}
+        #[cfg(not(andon_whole))]
+        _ => {}
     }
     match account.compensation {
         Some(Compensation::Done) => Err(CompensateError::Done(call())),
         // It failed, or its end is unknown: it may be tried again.
         Some(Compensation::Failed | Compensation::Unknown | Compensation::Started) | None => Ok(()),
+        #[cfg(not(andon_whole))]
+        Some(_) => Ok(()),
     }
 }
 
@@ -175,7 +188,7 @@ async fn undo_within(budget: Duration, tool: Arc<dyn Tool>, undo: Undo) -> Compe
     };
     let (end, result) = match ended {
         AsideEnd::Returned(returned) => match bounded(returned, max) {
-            Ok(output) => (ToolEnd::Finished, ToolResult { call, status: ResultStatus::Ok, content: output.0 }),
+            Ok(output) => (ToolEnd::Finished, ToolResult::new(call, ResultStatus::Ok, output.0)),
             Err(error) => (ToolEnd::Finished, ToolResult::text(call, ResultStatus::Error, error.0)),
         },
         AsideEnd::Panicked(panic) => {

@@ -258,17 +258,13 @@ impl Prompt {
         for cancel in armed.into_iter().chain(self.born_cancelled) {
             live.pull(cancel.at(live.now()));
         }
-        let accepted = Accepted {
-            run: live.id.clone(),
-            session: live.session.clone(),
-            history: self.history,
-            input: Arc::new(self.input),
-            limits: self.limits,
-            request: self.request,
-            state: Some(self.state).filter(|state| !state.is_empty()).map(Box::new),
-            on_disconnect: self.on_disconnect,
-            has_reader: self.has_reader && !self.on_disconnect.is_continue(),
-        };
+        let accepted = Accepted::new(live.id.clone(), live.session.clone(), Arc::new(self.input))
+            .history(self.history)
+            .limits(self.limits)
+            .request(self.request)
+            .state(Some(self.state).filter(|state| !state.is_empty()).map(Box::new))
+            .on_disconnect(self.on_disconnect)
+            .has_reader(self.has_reader && !self.on_disconnect.is_continue());
         let signal = first_of(self.signal, presence::signal(&live, &accepted));
         let beginning = Beginning { seat, signal, resumed: None };
         driver::launch(runtime, Arc::clone(&core), session, Arc::clone(&live), Arc::new(accepted), beginning);
@@ -319,6 +315,7 @@ impl fmt::Debug for Prompt {
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum StartError {
     /// Another run is in progress in this session.
     #[error(

@@ -132,7 +132,7 @@ impl Session {
 
 /// Why a session cannot be opened, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum SessionError {
     /// The user or the session's own id cannot be an id.
     #[error(transparent)]

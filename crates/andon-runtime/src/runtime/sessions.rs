@@ -19,6 +19,7 @@ use crate::session::pull_inside;
 
 /// A session that was imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Imported {
     /// Its key.
     pub session: SessionKey,

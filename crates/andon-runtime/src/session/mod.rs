@@ -22,6 +22,7 @@ use andon_core::cancel::Reason;
 use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Role};
+use serde::{Deserialize, Serialize};
 
 use crate::journal::reported::LastReported;
 use crate::lanes::sync::Mutex;
@@ -53,7 +54,9 @@ const OVERHEAD: usize = 960;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum WhenBusy {
     /// It is refused.
     #[default]

@@ -38,6 +38,7 @@ struct RegistryState {
 
 /// How many runs in progress there are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Tally {
     /// Waiting for their session.
     pub queued: usize,
@@ -50,6 +51,8 @@ pub struct Tally {
     /// Their end cannot be written to the journal. Each of them is also counted above.
     pub stalled: usize,
 }
+
+andon_core::with!(Tally: queued: usize, running: usize, waiting: usize, cancelling: usize, stalled: usize);
 
 /// A tenant and one of its users.
 type User = (Arc<str>, Arc<str>);
@@ -142,6 +145,8 @@ impl Registry {
                 Some((RunState::Cancelling, _)) => tally.cancelling += 1,
                 // It is about to be removed.
                 Some((RunState::Settled, _)) | None => {}
+                #[cfg(not(andon_whole))]
+                Some(_) => {}
             }
             tally.stalled += usize::from(entry.live.state_byte.is_stalled());
         }

@@ -108,10 +108,7 @@ pub(crate) fn bounded(returned: super::Returned, max: usize) -> super::Returned 
         Ok(ToolOutput(content)) => Ok(ToolOutput(bounded_content(content, max))),
         Err(ToolError(text)) => {
             let kept = bounded_content(vec![Content::Text { text }], max);
-            let texts = kept.into_iter().filter_map(|content| match content {
-                Content::Text { text } => Some(text),
-                Content::Image(_) => None,
-            });
+            let texts = kept.iter().filter_map(Content::as_text);
             Err(ToolError(texts.collect()))
         }
     }
@@ -124,9 +121,9 @@ pub(crate) fn bounded_remains(remains: Remains, max: usize) -> Remains {
         lines.iter_mut().for_each(|line| line.truncate(line.floor_char_boundary(MAX_LINE)));
         lines
     };
-    let Remains { leaked, unended, notes, output } = remains;
-    let unended = few(unended.into_iter().collect()).pop();
-    Remains { leaked: few(leaked), unended, notes: few(notes), output: bounded_content(output, max) }
+    let (leaked, notes) = (few(remains.leaked), few(remains.notes));
+    let unended = few(remains.unended.into_iter().collect()).pop();
+    Remains::new().leaked(leaked).unended(unended).notes(notes).output(bounded_content(remains.output, max))
 }
 
 /// Keeps the beginning, up to a number of bytes and of parts; a notice says how much was cut.
@@ -154,6 +151,8 @@ fn bounded_content(content: Vec<Content>, max: usize) -> Vec<Content> {
                 left -= image.reference.len();
                 kept.push(Content::Image(image));
             }
+            #[cfg(not(andon_whole))]
+            other => kept.push(other),
         }
     }
     if dropped > 0 {
@@ -171,6 +170,8 @@ fn checked(part: Content) -> Content {
             Err(error) => Content::Text { text: format!("[not passed on: {error}]") },
         },
         Content::Text { .. } => part,
+        #[cfg(not(andon_whole))]
+        _ => part,
     }
 }
 
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_invalid_image_is_replaced_with_a_sentence() {
-        let image = |media_type: &str| Content::Image(Image { media_type: media_type.into(), reference: "x".into() });
+        let image = |media_type: &str| Content::Image(Image::new(media_type, "x"));
         let kept = bounded(Ok(ToolOutput(vec![image("image/png"), image("application/pdf")])), 1_000).unwrap().0;
         assert_eq!(kept[0], image("image/png"));
         assert!(
@@ -226,6 +227,8 @@ mod tests {
             .map(|content| match content {
                 Content::Text { text } => text.as_str(),
                 Content::Image(_) => "",
+                #[cfg(not(andon_whole))]
+                _ => "",
             })
             .collect();
         assert_eq!(texts[..2], ["åäö", "ab"]);

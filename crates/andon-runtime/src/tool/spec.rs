@@ -67,6 +67,7 @@ impl ToolSpec {
 
 /// What a pull does to a running tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum OnCancel {
     /// It is told, has its grace in which to stop by itself, and is then dropped.
     #[default]

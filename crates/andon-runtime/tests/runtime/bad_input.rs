@@ -78,10 +78,10 @@ async fn a_schema_that_is_itself_wrong_is_refused() {
 async fn limits_of_zero_are_refused_by_name() {
     let zero = std::time::Duration::ZERO;
     let cases = [
-        ("deadline", Limits { deadline: Some(zero), ..Limits::NONE }),
-        ("silence", Limits { silence: Some(zero), ..Limits::NONE }),
-        ("turns", Limits { turns: Some(0), ..Limits::NONE }),
-        ("tokens", Limits { tokens: Some(0), ..Limits::NONE }),
+        ("deadline", Limits::new().deadline(zero)),
+        ("silence", Limits::new().silence(zero)),
+        ("turns", Limits::new().turns(0)),
+        ("tokens", Limits::new().tokens(0)),
     ];
     for (name, limits) in cases {
         let expected =
@@ -285,7 +285,7 @@ async fn a_part_of_a_call_that_was_never_begun_fails_the_run_with_a_clear_messag
     for (piece, index) in [(input(0, "{}"), 0), (Act::Piece(Piece::CallEnd { index: 7 }), 7)] {
         let (_, outcome, ..) = play(vec![piece]).await;
         let message = format!("the model sent a piece of tool call {index}, which it had not begun");
-        assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::Model, message }));
+        assert_eq!(*outcome.ending, Ending::Failed(Failure::new(FailureKind::Model, message)));
     }
 }
 
@@ -309,7 +309,7 @@ async fn a_stream_that_ends_without_saying_so_is_retried_if_nothing_was_shown() 
 async fn a_stream_that_ends_without_saying_so_after_shown_text_fails_and_keeps_the_text() {
     let (_, outcome, history, _) = play(vec![Act::text("It breaks"), Act::Break]).await;
     let message = "the model's answer broke off: the stream ended before the model said it was done".to_owned();
-    assert_eq!(*outcome.ending, Ending::Failed(Failure { error: FailureKind::StreamBroken, message }));
+    assert_eq!(*outcome.ending, Ending::Failed(Failure::new(FailureKind::StreamBroken, message)));
     assert_eq!(texts(&history), ["Go.", "It breaks [cut]"]);
 }
 
@@ -411,8 +411,8 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
 async fn a_prompt_with_an_invalid_image_is_refused_with_what_is_accepted_and_so_is_an_import_of_it() {
     let session = scripted([says("Seen.")]).open();
     let with = |media_type: &str| {
-        let image = Image { media_type: media_type.into(), reference: format!("data:{media_type};base64,AAAA") };
-        Message { role: Role::User, parts: vec![Part::Image(image)], cut: None }
+        let image = Image::new(media_type, format!("data:{media_type};base64,AAAA"));
+        Message::new(Role::User, vec![Part::Image(image)])
     };
     let refused = session.start(with("application/pdf")).expect_err("it is not an image").to_string();
     assert!(refused.contains("`application/pdf` is not an image type") && refused.contains("image/png"), "{refused}");

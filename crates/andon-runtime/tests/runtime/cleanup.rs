@@ -176,7 +176,7 @@ async fn the_cleanup_runs_after_a_time_limit_a_deadline_and_under_each_way_to_be
         assert_eq!(seen.cleanups(), (1, 1), "{on_cancel:?} over its limit");
 
         let seen = Arc::new(Seen::default());
-        let limits = Limits { deadline: Some(secs(3)), ..Limits::NONE };
+        let limits = Limits::new().deadline(secs(3));
         let tool = tool(&seen, hangs).on_cancel(on_cancel).timeout(secs(20));
         let session = builder(tool).runtime(&runtime()).limits(limits).open();
         let run = session.start("Go.").unwrap();
@@ -190,8 +190,7 @@ async fn the_cleanup_runs_after_a_time_limit_a_deadline_and_under_each_way_to_be
 async fn what_remains_is_named_in_the_receipt_with_its_call() {
     let seen = Arc::new(Seen::default());
     let tool = cleaning(&seen, hangs, |_| {
-        let remains =
-            Remains { leaked: vec!["pid 4711".into()], notes: vec!["killed by best effort".into()], ..Remains::NONE };
+        let remains = Remains::new().leaked(vec!["pid 4711".into()]).notes(vec!["killed by best effort".into()]);
         Box::pin(async move { remains })
     });
     let session = one_tool(tool);
@@ -206,9 +205,7 @@ async fn what_remains_is_named_in_the_receipt_with_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_told_elsewhere_and_not_seen_to_end_is_leaked_by_name() {
-    let unended = |_| -> BoxFuture<Remains> {
-        Box::pin(async { Remains { unended: Some("told, not seen to end".into()), ..Remains::NONE } })
-    };
+    let unended = |_| -> BoxFuture<Remains> { Box::pin(async { Remains::new().unended("told, not seen to end") }) };
     for (does, cancel) in [(looks as Does, Cancel::graceful()), (hangs, Cancel::now())] {
         let seen = Arc::new(Seen::default());
         let session = one_tool(cleaning(&seen, does, unended).effect(andon_runtime::Effect::ReadOnly));

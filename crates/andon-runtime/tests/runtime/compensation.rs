@@ -73,7 +73,7 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
 
     let result = Arc::new(ToolResult::text(id("c"), ResultStatus::Ok, "paid back"));
     assert!(done.is_done());
-    assert_eq!(done, Compensated { end: ToolEnd::Finished, result: Arc::clone(&result) });
+    assert_eq!(done, Compensated::new(ToolEnd::Finished, Arc::clone(&result)));
     let started = Learnt::CompensationStarted { call: id("c"), by: Some("ada".into()) };
     assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&started));
     let finished = Learnt::CompensationFinished { call: id("c"), end: ToolEnd::Finished, result };

@@ -6,7 +6,7 @@ use andon_runtime::{ModelError, Piece};
 use crate::common::*;
 
 fn cut(parts: Vec<Part>) -> Message {
-    Message { role: Role::Assistant, parts, cut: Some(Cut::Cancelled(Reason::Requested)) }
+    Message::new(Role::Assistant, parts).cut(Cut::Cancelled(Reason::Requested))
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn the_model_is_told_in_its_next_request_that_its_answer_was_stopped() {
     session.run("Never mind.").await.unwrap();
 
     let note = "[Your previous answer was stopped by the user and is incomplete. Do not resume it unless asked to.]";
-    let told = Message { role: Role::User, parts: vec![Part::text(note), Part::text("Never mind.")], cut: None };
+    let told = Message::new(Role::User, vec![Part::text(note), Part::text("Never mind.")]);
     let expected = [Message::user("Count."), Message::assistant("One, two"), told];
     assert_eq!(model.requests()[1].prompt(), expected);
 }

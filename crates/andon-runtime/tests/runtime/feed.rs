@@ -10,6 +10,8 @@ fn shown(items: &[FeedItem]) -> String {
     let text = items.iter().filter_map(|item| match item {
         FeedItem::Delta(delta) => Some(delta.text.as_str()),
         FeedItem::Fact(_) | FeedItem::TextLost { .. } => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     });
     text.collect()
 }
@@ -83,6 +85,8 @@ async fn readers_that_join_at_any_item_of_a_live_run_see_the_same_run() {
             FeedItem::Fact(record) => record.seq.to_string(),
             FeedItem::Delta(delta) => delta.text.clone(),
             FeedItem::TextLost { .. } => "lost".to_owned(),
+            #[cfg(not(andon_whole))]
+            _ => "unknown".to_owned(),
         };
         joined(items).iter().map(of).collect()
     };
@@ -153,8 +157,12 @@ async fn resuming_gives_the_rest_as_one_delta_a_kind() {
                 Kind::Thinking => "thinking",
                 Kind::ToolInput(_) => "tool_input",
                 Kind::ToolOutput(_) => "tool_output",
+                #[cfg(not(andon_whole))]
+                _ => "unknown",
             }),
             FeedItem::Fact(_) | FeedItem::TextLost { .. } => None,
+            #[cfg(not(andon_whole))]
+            _ => None,
         })
         .collect();
     assert_eq!(kinds, ["thinking", "text", "tool_input", "text"]);

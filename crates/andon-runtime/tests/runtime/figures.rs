@@ -132,7 +132,7 @@ async fn work_that_panics_has_learned_nothing_and_says_so() {
         }
         fn cut(self: Box<Self>) -> Option<andon_runtime::Afterwards> {
             let work = Box::pin(async { panic!("the look-up broke") });
-            Some(andon_runtime::Afterwards { what: Pending::LookingUp, within: secs(1), work })
+            Some(andon_runtime::Afterwards::new(Pending::LookingUp, secs(1), work))
         }
     }
     let runtime = runtime();
@@ -330,7 +330,7 @@ async fn a_call_to_another_model_is_measured_from_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_output_nobody_reported_does_not_take_the_place_of_one_that_was_reported() {
     let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
-    let only_input = Usage { input: Figure::reported(44), ..Usage::UNKNOWN };
+    let only_input = Usage::new().input(Figure::reported(44));
     let only_input = vec![Act::text("Or."), Act::Piece(Piece::Usage(Box::new(only_input))), Act::end()];
     let model = ScriptedModel::new([whole("So.", 30, 4), only_input, whole("Yes.", 60, 4)]).metered(&meter);
     let session = session_on(&runtime_on(&journal), &model);
@@ -439,7 +439,7 @@ async fn a_stopped_call_that_had_begun_to_answer_has_written_something_whatever_
 #[tokio::test(start_paused = true)]
 async fn an_estimated_input_leaves_the_reported_output_as_it_is() {
     let (runtime, meter) = (runtime(), Arc::<ScriptedMeter>::default());
-    let output = Usage { output: Figure::reported(3), ..Usage::UNKNOWN };
+    let output = Usage::new().output(Figure::reported(3));
     let answer = vec![Act::text("One two three four five six"), Act::Piece(Piece::Usage(Box::new(output))), Act::end()];
     let outcome = session_on(&runtime, &ScriptedModel::new([answer]).metered(&meter)).run("Go.").await.unwrap();
     assert_eq!(outcome.usage.delivered.output, Figure::reported(3));

@@ -72,7 +72,7 @@ async fn a_prompt_with_its_own_history_is_changed_and_the_history_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_nobody_can_ask_fails_the_run() {
-    for input in [Message::assistant("Hi"), Message { parts: vec![], ..Message::user("") }] {
+    for input in [Message::assistant("Hi"), Message::user("").parts(vec![])] {
         let model = ScriptedModel::new([]);
         let session = agent(&model).before_run(move |_| RunDecision::ChangeInput(input.clone())).open();
         let outcome = session.run("Look").await.unwrap();
@@ -123,7 +123,7 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
         (
             |request| {
                 let orphan = Part::ToolResult(ToolResult::text(id("x"), ResultStatus::Ok, "seen"));
-                request.history.push(Arc::new(Message { role: Role::Tool, parts: vec![orphan], cut: None }));
+                request.history.push(Arc::new(Message::new(Role::Tool, vec![orphan])));
             },
             "the result of x belongs to no call",
         ),
@@ -236,7 +236,7 @@ async fn a_tool_gets_changed_arguments_and_the_model_keeps_its_own_words() {
     let history = session.history().await.unwrap();
     assert_eq!(history[1].calls().next().unwrap().arguments, "{}");
     assert!(outcome.receipt.calls[0].changed_by_hook);
-    let call = ToolCall { id: id("c"), name: "keep".into(), arguments: r#"{"n":2}"#.into() };
+    let call = ToolCall::new(id("c"), "keep", r#"{"n":2}"#);
     assert_eq!(changes(&run), [HookChange::Call { call }]);
 }
 
@@ -282,7 +282,7 @@ async fn a_changed_call_needs_approval_if_its_tool_does_and_an_earlier_approval_
     let is_question = |event: &Event| matches!(event, Event::ApprovalRequested { .. });
     let run = start_until(&session, "Do it.", is_question).await;
     run.decide(&id("g")).approve().by("ada").send().unwrap();
-    let changed = ToolCall { id: id("g"), name: "danger".into(), arguments: r#"{"n":9}"#.into() };
+    let changed = ToolCall::new(id("g"), "danger", r#"{"n":9}"#);
     let is_second = |event: &Event| matches!(event, Event::ApprovalRequested { arguments, .. } if *arguments == Some(changed.digest()));
     until(&run, is_second).await;
     settle_down().await;

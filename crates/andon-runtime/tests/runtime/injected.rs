@@ -26,7 +26,7 @@ fn persuaded() -> ScriptedModel {
 #[tokio::test(start_paused = true)]
 async fn a_model_that_was_told_not_to_stop_is_stopped_and_has_decided_nothing() {
     let agent = Agent::builder().model(persuaded()).runtime(&runtime()).tool(reads_the_page()).tool(pays());
-    let limits = Limits { tokens: Some(5_000), ..Limits::default() };
+    let limits = Limits::new().tokens(5_000);
     let agent = agent.limits(limits).build().unwrap().session("ada", "s").unwrap();
     let run = start_until(&agent, "Read the page.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     assert_eq!(run.session(), agent.key(), "it goes on in the session in which it began");

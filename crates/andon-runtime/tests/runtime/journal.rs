@@ -17,7 +17,7 @@ fn disk_full() -> JournalError {
 /// The run was not started, and nothing of it is on record.
 async fn assert_not_started(run: &Run) {
     let message = "the journal could not be written: disk full; the run was not started".to_owned();
-    assert_eq!(*run.outcome().await.ending, Ending::Failed(Failure { error: FailureKind::Journal, message }));
+    assert_eq!(*run.outcome().await.ending, Ending::Failed(Failure::new(FailureKind::Journal, message)));
     assert_eq!(run.seq(), 0);
 }
 
@@ -31,7 +31,7 @@ async fn assert_stalled(run: &Run) {
 fn failed_by_the_journal() -> Ending {
     let message =
         "the journal could not be written: disk full; the run was stopped, and its record was completed later";
-    Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() })
+    Ending::Failed(Failure::new(FailureKind::Journal, message.to_owned()))
 }
 
 /// The run has settled on disk, as failed by the journal, with one end in its feed; and no task of it is left.
@@ -506,7 +506,7 @@ async fn a_run_that_nobody_could_settle_before_the_program_ended_is_settled_by_t
     let ending = Arc::clone(&run.outcome().await.ending);
     let message = "the journal could not be written: disk full; the run was stopped, and its record will be completed \
                    by recovery";
-    assert_eq!(*ending, Ending::Failed(Failure { error: FailureKind::Journal, message: message.to_owned() }));
+    assert_eq!(*ending, Ending::Failed(Failure::new(FailureKind::Journal, message.to_owned())));
 
     let (next, _) = next_process(&journal, &session).await;
     let found = next.agent().runtime().find(run.id()).await.unwrap().unwrap();
@@ -552,7 +552,7 @@ async fn an_id_that_is_on_record_starts_no_run_and_leaves_no_prompt_behind() {
 
     let again = session.prompt("Two.").run_id(id.clone()).run().await.unwrap();
     let message = format!("{}; the run was not started", JournalError::RunExists(id.clone()));
-    assert_eq!(*again.ending, Ending::Failed(Failure { error: FailureKind::Journal, message }));
+    assert_eq!(*again.ending, Ending::Failed(Failure::new(FailureKind::Journal, message)));
     assert_eq!(model.calls(), 1);
     assert_eq!(journal.durable().stored(&id).unwrap().entries, stored);
     let history = session.history().await.unwrap();
@@ -659,7 +659,7 @@ async fn showing_waits_once_fifty_milliseconds_of_text_are_not_durable_and_then_
 async fn a_deadline_is_kept_while_the_disk_stalls() {
     let model = ScriptedModel::new([]);
     let (session, _) = stalling(&model);
-    let limits = andon_runtime::Limits { deadline: Some(secs(3)), ..andon_runtime::Limits::NONE };
+    let limits = andon_runtime::Limits::new().deadline(secs(3));
     let run = session.prompt("Go.").limits(limits).start().unwrap();
     cancelled_because(&session, &run, andon_runtime::Reason::Deadline).await;
     assert_eq!(model.calls(), 0);

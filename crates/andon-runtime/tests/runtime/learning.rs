@@ -44,7 +44,7 @@ impl Meter for Slow {
             self.opened.wait(&mut gate);
         }
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        vec![Lesson { about: "slow".to_owned(), page: json!({ "calls": calls }) }]
+        vec![Lesson::new("slow", json!({ "calls": calls }))]
     }
 
     fn recall(&self, _: Vec<Lesson>) -> Vec<Lesson> {

@@ -63,13 +63,13 @@ fn delays(run: &Run) -> Vec<u64> {
 }
 
 fn failed(error: FailureKind, message: &str) -> Ending {
-    Ending::Failed(Failure { error, message: message.to_owned() })
+    Ending::Failed(Failure::new(error, message.to_owned()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_cancelled_at_its_deadline_and_keeps_what_it_has() {
     let model = ScriptedModel::new([says_and_hangs("So far")]);
-    let limits = Limits { deadline: Some(secs(30)), ..Limits::NONE };
+    let limits = Limits::new().deadline(secs(30));
     let session = agent(&model).limits(limits).open();
     let began = Instant::now();
     let run = session.start("Go.").unwrap();
@@ -86,7 +86,7 @@ async fn a_deadline_counts_while_a_tool_runs_while_a_person_is_asked_and_in_a_ba
     let busy = ScriptedModel::new([vec![Act::Fail(ModelError::retry_after(secs(200), "429"))]]);
     for model in [slow, asked, busy] {
         let session = agent(&model)
-            .limits(Limits { deadline: Some(secs(30)), ..Limits::NONE })
+            .limits(Limits::new().deadline(secs(30)))
             .tool(tools::cooperative("slow", secs(600), &log))
             .tool(tools::quick("danger", &log).needs_approval())
             .open();
@@ -101,7 +101,7 @@ async fn a_deadline_counts_while_a_tool_runs_while_a_person_is_asked_and_in_a_ba
 async fn a_deadline_counts_while_the_run_waits_for_its_session() {
     let session = scripted([says_and_hangs("Busy")]).open();
     let first = start_until_shown(&session, "First.", "Busy").await;
-    let limits = Limits { deadline: Some(secs(5)), ..Limits::NONE };
+    let limits = Limits::new().deadline(secs(5));
     let queued = session.prompt("Second.").when_busy(andon_runtime::WhenBusy::Queue).limits(limits).start().unwrap();
     stopped_by_limit(&session, &queued, Reason::Deadline).await;
     first.cancel(andon_runtime::Cancel::now());
@@ -111,7 +111,7 @@ async fn a_deadline_counts_while_the_run_waits_for_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_sends_nothing_for_too_long_is_stopped_and_one_that_drips_is_not() {
-    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let limits = Limits::new().silence(secs(10));
     let drip = || vec![Act::text("drip "), Act::Pause(secs(9))];
     let model = ScriptedModel::new([answer([drip(), drip(), drip(), vec![Act::end()]]), says_and_hangs("And then")]);
     let session = agent(&model).limits(limits).open();
@@ -125,7 +125,7 @@ async fn a_model_that_sends_nothing_for_too_long_is_stopped_and_one_that_drips_i
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_is_silent_from_the_beginning_is_stopped_too() {
-    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let limits = Limits::new().silence(secs(10));
     let session = scripted([vec![Act::Silence]]).limits(limits).open();
     let run = session.start("Hello?").unwrap();
     stopped_by_limit(&session, &run, Reason::Deadline).await;
@@ -136,7 +136,7 @@ async fn a_slow_disk_is_not_taken_for_a_silent_model() {
     let drip = |text: &str| vec![Act::text(text), Act::Pause(millis(60))];
     let model = ScriptedModel::new([answer([drip("a "), drip("b "), drip("c "), vec![Act::end()]])]);
     let runtime = runtime_on(&TestJournal::slow(None, secs(20)));
-    let limits = Limits { silence: Some(secs(10)), ..Limits::NONE };
+    let limits = Limits::new().silence(secs(10));
     let session = Agent::builder().model(model).runtime(&runtime).limits(limits).open();
     let (_, outcome) = run_to_end(&session, "Drip.").await;
     assert_eq!((outcome.stop_reason(), outcome.text_so_far().as_str()), ("end_turn", "a b c "));
@@ -145,7 +145,7 @@ async fn a_slow_disk_is_not_taken_for_a_silent_model() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_would_need_more_turns_than_it_has_is_stopped_before_the_next_call() {
     let model = ScriptedModel::new([calls(&[("a", "look")]), calls(&[("b", "look")]), says("Never.")]);
-    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let limits = Limits::new().turns(2);
     let session = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).open();
     let run = session.start("Go.").unwrap();
     let note = stopped_by_limit(&session, &run, Reason::Budget).await;
@@ -156,7 +156,7 @@ async fn a_run_that_would_need_more_turns_than_it_has_is_stopped_before_the_next
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_done_in_its_last_turn_is_completed() {
     let model = ScriptedModel::new([calls(&[("a", "look")]), says("Done.")]);
-    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let limits = Limits::new().turns(2);
     let session = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).open();
     assert_eq!(session.run("Go.").await.unwrap().stop_reason(), "end_turn");
 }
@@ -164,7 +164,7 @@ async fn a_run_that_is_done_in_its_last_turn_is_completed() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
     let model = ScriptedModel::new([calls(&[("a", "look")]), says("Never.")]);
-    let limits = Limits { tokens: Some(12), ..Limits::NONE };
+    let limits = Limits::new().tokens(12);
     let session = agent(&model).limits(limits).tool(tools::quick("look", &ToolLog::new())).open();
     let run = session.start("Go.").unwrap();
     let note = stopped_by_limit(&session, &run, Reason::Budget).await;
@@ -175,7 +175,7 @@ async fn a_run_that_has_used_its_tokens_makes_no_further_call() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_whole_is_completed_also_if_its_usage_passes_the_limit() {
     let model = ScriptedModel::new([vec![Act::text("Dear."), Act::usage(500, 500), Act::end()]]);
-    let session = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(100)).open();
     assert_eq!(run_to_end(&session, "Go.").await.1.stop_reason(), "end_turn");
 }
 
@@ -188,7 +188,7 @@ fn dear_answer() -> ScriptedModel {
 #[tokio::test(start_paused = true)]
 async fn a_running_usage_that_passes_the_limit_cuts_the_answer_in_mid_stream() {
     let model = dear_answer();
-    let session = agent(&model).limits(Limits { tokens: Some(100), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(100)).open();
     let run = session.start("Go.").unwrap();
     let note = stopped_by_limit(&session, &run, Reason::Budget).await;
     assert!(note.starts_with("the limit of 100 tokens was reached"), "{note}");
@@ -204,7 +204,7 @@ fn reports_at_its_end() -> Vec<Act> {
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_provider_reports_at_its_end_is_cut_once_it_has_certainly_passed_the_limit() {
     let model = ScriptedModel::new([reports_at_its_end()]).metered(&Arc::default());
-    let session = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(60)).open();
     let run = session.start("Go.").unwrap();
     let note = stopped_by_limit(&session, &run, Reason::Budget).await;
     assert!(note.starts_with("the limit of 60 tokens was reached: at least 6"), "{note}");
@@ -219,7 +219,7 @@ async fn a_report_that_says_the_same_all_the_way_lets_no_answer_through() {
     let piece = || vec![Act::text(&"another ".repeat(100)), Act::usage(10, 1)];
     let stale = answer((0..100).map(|_| piece()).chain([vec![Act::end()]]));
     let model = ScriptedModel::new([stale]);
-    let session = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(60)).open();
     let run = session.start("Go.").unwrap();
     stopped_by_limit(&session, &run, Reason::Budget).await;
 }
@@ -228,7 +228,7 @@ async fn a_report_that_says_the_same_all_the_way_lets_no_answer_through() {
 async fn an_answer_without_a_meter_is_cut_when_its_text_cannot_have_fewer_tokens() {
     let flood = || vec![Act::Flood("another ", 8_000), Act::usage(10, 600), Act::end()];
     let model = ScriptedModel::new([flood()]);
-    let session = agent(&model).limits(Limits { tokens: Some(60), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(60)).open();
     let run = session.start("Go.").unwrap();
     stopped_by_limit(&session, &run, Reason::Budget).await;
     let shown = run.outcome().await.text_so_far().len();
@@ -240,10 +240,10 @@ async fn an_answer_is_estimated_only_near_its_limit_and_then_after_each_quarter_
     let meter = Arc::<CountingMeter>::default();
     let model = Counted(ScriptedModel::new([reports_at_its_end(), reports_at_its_end()]), Arc::clone(&meter));
     let agent = Agent::builder().model(model).runtime(&runtime());
-    let far = agent.limits(Limits { tokens: Some(100_000), ..Limits::NONE }).open();
+    let far = agent.limits(Limits::new().tokens(100_000)).open();
     assert_eq!(far.run("Go.").await.unwrap().stop_reason(), "end_turn");
     assert_eq!(meter.asked(), 0);
-    let near = far.prompt("Go.").limits(Limits { tokens: Some(5_000), ..Limits::NONE }).start().unwrap();
+    let near = far.prompt("Go.").limits(Limits::new().tokens(5_000)).start().unwrap();
     assert_eq!(near.outcome().await.stop_reason(), "end_turn");
     assert_eq!(
         meter.asked(),
@@ -260,7 +260,7 @@ async fn an_answer_is_estimated_at_once_if_its_tools_or_instructions_may_use_up_
         let meter = Arc::<CountingMeter>::default();
         let model = Counted(ScriptedModel::new([reports_at_its_end()]), Arc::clone(&meter));
         let agent = Agent::builder().model(model).runtime(&runtime()).instructions(instructions).tool(tool);
-        let session = agent.limits(Limits { tokens: Some(30_000), ..Limits::NONE }).open();
+        let session = agent.limits(Limits::new().tokens(30_000)).open();
         assert_eq!(session.run("Go.").await.unwrap().stop_reason(), "end_turn");
         meter.asked()
     };
@@ -272,14 +272,14 @@ async fn an_answer_is_estimated_at_once_if_its_tools_or_instructions_may_use_up_
 async fn attempts_that_were_refused_use_none_of_the_limit() {
     let busy = || vec![Act::Fail(ModelError::retryable("503"))];
     let model = ScriptedModel::new([busy(), busy(), busy(), says("Well.")]).metered(&Arc::default());
-    let session = agent(&model).limits(Limits { tokens: Some(10_000), ..Limits::NONE }).open();
+    let session = agent(&model).limits(Limits::new().tokens(10_000)).open();
     let outcome = session.run("long ".repeat(4_000).as_str()).await.unwrap();
     assert_eq!((outcome.stop_reason(), model.calls()), ("end_turn", 4));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
-    let session = agent(&dear_answer()).limits(Limits { tokens: Some(100), ..Limits::NONE }).open();
+    let session = agent(&dear_answer()).limits(Limits::new().tokens(100)).open();
     let run = session.start("Go.").unwrap();
     let note = stopped_by_limit(&session, &run, Reason::Budget).await;
     assert_eq!(note, "the limit of 100 tokens was reached: at least 110 are used");
@@ -287,23 +287,23 @@ async fn the_note_of_a_budget_says_how_many_tokens_are_used() {
 
 #[tokio::test(start_paused = true)]
 async fn limits_of_one_prompt_tighten_the_agents_and_never_loosen_them() {
-    let agent_has = Limits { turns: Some(5), deadline: Some(secs(60)), ..Limits::NONE };
+    let agent_has = Limits::new().turns(5).deadline(secs(60));
     let session = scripted([says_and_hangs("Hm"), says_and_hangs("Hm")]).limits(agent_has).open();
-    let asked = Limits { deadline: Some(secs(1)), turns: Some(9), tokens: Some(7), ..Limits::NONE };
+    let asked = Limits::new().deadline(secs(1)).turns(9).tokens(7);
     let run = session.prompt("Go.").limits(asked).start().unwrap();
     stopped_by_limit(&session, &run, Reason::Deadline).await;
     let on_record = |run: &Run| match &run.records()[0].event {
         Event::RunAccepted { accepted } => accepted.limits,
         other => panic!("{other:?}"),
     };
-    let both = Limits { deadline: Some(secs(1)), turns: Some(5), tokens: Some(7), ..Limits::NONE };
+    let both = Limits::new().deadline(secs(1)).turns(5).tokens(7);
     assert_eq!(on_record(&run), both);
 
-    let prompt = session.prompt("Go.").limits(Limits { deadline: Some(secs(9)), ..Limits::NONE });
+    let prompt = session.prompt("Go.").limits(Limits::new().deadline(secs(9)));
     let run = prompt.limits(asked).start().unwrap();
     stopped_by_limit(&session, &run, Reason::Deadline).await;
     assert_eq!(on_record(&run), both, "each call tightens");
-    let zero = Limits { turns: Some(0), ..Limits::NONE };
+    let zero = Limits::new().turns(0);
     let error = session.prompt("Go.").limits(zero).start().unwrap_err();
     assert_eq!(error, StartError::ZeroLimit("turns"));
     assert_eq!(
@@ -314,13 +314,13 @@ async fn limits_of_one_prompt_tighten_the_agents_and_never_loosen_them() {
 
 #[tokio::test(start_paused = true)]
 async fn only_override_limits_puts_a_prompts_limits_in_the_place_of_the_agents() {
-    let tight = Limits { deadline: Some(secs(1)), turns: Some(1), ..Limits::NONE };
+    let tight = Limits::new().deadline(secs(1)).turns(1);
     let slow = vec![Act::Pause(secs(30)), Act::text("Done."), Act::end()];
     let session = scripted([slow]).limits(tight).open();
-    let long = Limits { deadline: Some(secs(3_600)), ..Limits::NONE };
+    let long = Limits::new().deadline(secs(3_600));
     let run = session.prompt("Go.").override_limits(long).start().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
-    let zero = Limits { tokens: Some(0), ..Limits::NONE };
+    let zero = Limits::new().tokens(0);
     let error = session.prompt("Go.").override_limits(zero).start().unwrap_err();
     assert_eq!(error, StartError::ZeroLimit("tokens"));
 }
@@ -376,7 +376,7 @@ async fn a_retry_after_that_is_too_long_fails_at_once() {
 async fn attempts_that_are_used_up_fail_the_run_and_say_how_often_it_was_tried() {
     let busy = || vec![Act::Fail(ModelError::retryable("503: overloaded"))];
     let model = ScriptedModel::new([busy(), busy(), busy()]);
-    let retry = Retry { attempts: 3, ..Retry::default() };
+    let retry = Retry::default().attempts(3);
     let session = agent(&model).retry(retry).open();
     let (_, outcome) = run_to_end(&session, "Go.").await;
     assert_eq!(*outcome.ending, failed(FailureKind::Model, "503: overloaded (tried 3 times)"));
@@ -410,7 +410,7 @@ async fn a_call_that_fails_after_text_was_shown_is_never_retried_and_the_text_is
 async fn a_new_turn_has_all_its_attempts_again() {
     let busy = || vec![Act::Fail(ModelError::retryable("503"))];
     let model = ScriptedModel::new([busy(), calls(&[("a", "look")]), busy(), says("Done.")]);
-    let retry = Retry { attempts: 2, ..Retry::default() };
+    let retry = Retry::default().attempts(2);
     let session = agent(&model).retry(retry).tool(tools::quick("look", &ToolLog::new())).open();
     assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "Done.");
 }

@@ -79,7 +79,7 @@ async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
     runtime.create_session(&large, [("note".to_owned(), json!("small"))].into_iter().collect()).await.unwrap();
     assert_eq!(sessions(&agent).await, ["large", "s6", "s7", "s8", "s9"], "one without a run counts as used");
     let value = json!("x".repeat(60_000));
-    let kept = andon_runtime::Kept { kind: "file".into(), name: "f".into(), at: runtime.now().wall, value };
+    let kept = andon_runtime::Kept::new("file", "f", runtime.now().wall, value);
     runtime.keep(&large, vec![kept], [].into()).await.unwrap();
     assert_eq!(sessions(&agent).await, ["large", "s7", "s8", "s9"]);
 }

@@ -145,7 +145,7 @@ async fn the_runs_own_deadline_stops_a_tool_as_a_graceful_pull_does() {
     for (on_cancel, takes, expected) in takes.into_iter().chain([(OnCancel::Detach, secs(5), Verdict::Detached)]) {
         let log = ToolLog::new();
         let tool = tools::slow("tool", secs(10), &log).grace(secs(1)).on_cancel(on_cancel);
-        let limits = Limits { deadline: Some(secs(5)), ..Limits::NONE };
+        let limits = Limits::new().deadline(secs(5));
         let session = scripted([calls(&[("c", "tool")])]).tool(tool).limits(limits).open();
         let began = Instant::now();
         let run = session.start("Go.").unwrap();

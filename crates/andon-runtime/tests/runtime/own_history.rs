@@ -7,11 +7,11 @@ use andon_testkit::wire::check_history;
 use crate::common::*;
 
 fn look(id: &str) -> [Message; 2] {
-    let call = andon_runtime::ToolCall { id: self::id(id), name: "look".into(), arguments: "{}".into() };
+    let call = andon_runtime::ToolCall::new(self::id(id), "look", "{}");
     let result = ToolResult::text(self::id(id), ResultStatus::Ok, "a door");
     [
-        Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None },
-        Message { role: Role::Tool, parts: vec![Part::ToolResult(result)], cut: None },
+        Message::new(Role::Assistant, vec![Part::ToolCall(call)]),
+        Message::new(Role::Tool, vec![Part::ToolResult(result)]),
     ]
 }
 
@@ -50,11 +50,11 @@ async fn a_history_that_a_provider_would_refuse_is_refused_and_nothing_is_starte
     let session = agent(&model).open();
     let [asks, _] = look("a");
     let error = session.prompt("Go on.").history([Message::user("Look."), asks]).start().unwrap_err();
-    assert_eq!(error, StartError::BadHistory(BadHistory { index: 1, why: HistoryFault::NoResult(id("a")) }));
+    assert_eq!(error, StartError::BadHistory(BadHistory::new(1, HistoryFault::NoResult(id("a")))));
     let text = "message 1 of the history: call a has no result: the tool message right after an answer has one for each of its calls";
     assert_eq!(error.to_string(), text);
     let error = session.prompt("Go on.").history([Message::assistant("Hello.")]).start().unwrap_err();
-    assert_eq!(error, StartError::BadHistory(BadHistory { index: 0, why: HistoryFault::NoUserFirst }));
+    assert_eq!(error, StartError::BadHistory(BadHistory::new(0, HistoryFault::NoUserFirst)));
     assert_eq!((model.calls(), session.agent().runtime().runs().len()), (0, 0));
     assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "Well.", "the session is free");
 }

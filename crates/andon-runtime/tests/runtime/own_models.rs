@@ -196,16 +196,8 @@ impl ModelLayer for Rendered {
 
 #[tokio::test]
 async fn what_a_model_would_be_sent_is_shown_through_a_layer() {
-    let request = Request {
-        run: andon_runtime::RunId::new("r").unwrap(),
-        number: 1,
-        instructions: None,
-        history: vec![Arc::new(Message::user("Hello"))].into(),
-        tools: [].into(),
-        settings: Default::default(),
-        tool_choice: Default::default(),
-        anchor: None,
-    };
+    let run = andon_runtime::RunId::new("r").unwrap();
+    let request = Request::new(run, 1, vec![Arc::new(Message::user("Hello"))]);
     let shown = Model::rendering(&Plain(Rendered(rich())), &request);
     assert_eq!(shown, Some(Rendering::new("mine", json!({"messages": 1}))));
     assert_eq!(Model::rendering(&Plain(rich()), &request), None);

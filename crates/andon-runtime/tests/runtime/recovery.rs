@@ -75,7 +75,7 @@ async fn a_crash_in_the_middle_of_text_keeps_what_was_durable_and_the_run_is_los
     let next = crash(&journal, &session).await;
     assert_eq!(next.endings(), [Ending::Lost]);
     let found = next.find(&run).await;
-    let expected = Message { role: Role::Assistant, parts: vec![Part::text("Half an answer")], cut: Some(Cut::Lost) };
+    let expected = Message::new(Role::Assistant, vec![Part::text("Half an answer")]).cut(Cut::Lost);
     assert_eq!(found.outcome().await.message.as_deref(), Some(&expected));
     assert_eq!(found.outcome().await.usage.delivered.output.value, None, "unknown is not zero");
     assert_eq!(count(&found, |event| matches!(event, Event::ModelFinished { end: ModelEnd::Lost, .. })), 1);
@@ -475,6 +475,8 @@ async fn a_reader_that_saw_more_than_survived_is_told_that_text_was_lost() {
         match feed.next().await.unwrap() {
             FeedItem::Delta(delta) => break delta.at,
             FeedItem::Fact(_) | FeedItem::TextLost { .. } => {}
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     };
     let next = crash(&journal, &session).await;

@@ -119,10 +119,7 @@ async fn the_receipt_says_who_why_when_and_where_it_was_cut() {
     let at = Some(andon_runtime::core::time::Wall(receipt.accepted_at.0 + 3_000_000));
     let instants = (receipt.requested_at, receipt.delivered_at, receipt.quiet_at, receipt.settled_at);
     assert_eq!(instants, (at, at, at, at));
-    assert_eq!(
-        receipt.took,
-        andon_runtime::core::receipt::Took { delivered_us: Some(0), quiet_us: Some(0), settled_us: Some(0) }
-    );
+    assert_eq!(receipt.took, andon_runtime::core::receipt::Took::new().delivered_us(0).quiet_us(0).settled_us(0));
     assert_eq!((receipt.cut_in, receipt.run_us), (Some(Phase::Model), 3_000_000));
     assert_eq!(receipt.first_piece_us, Some(0));
     assert_eq!((receipt.leaked, receipt.revision), (Vec::<String>::new(), 0));
@@ -134,10 +131,10 @@ async fn usage_of_a_stopped_answer_is_what_was_reported_so_far_and_what_is_bille
     let run = start_until_shown(&session, "Go.", "Half").await;
     let outcome = stop(&session, &run, Cancel::graceful()).await;
     let running = |value| Figure::exact(value, Provenance::ReportedRunning);
-    let at_least = |low| Figure { value: None, provenance: Provenance::Bounded, low: Some(low), high: None };
-    let delivered = Usage { input: running(40), output: running(3), ..Usage::UNKNOWN };
-    let billed = Usage { output: at_least(3), ..delivered };
-    assert_eq!(outcome.usage, Used { delivered, billed });
+    let at_least = |low| Figure::new().provenance(Provenance::Bounded).low(low);
+    let delivered = Usage::new().input(running(40)).output(running(3));
+    let billed = delivered.output(at_least(3));
+    assert_eq!(outcome.usage, Used::new(delivered, billed));
     assert_eq!(outcome.receipt.usage, outcome.usage);
 }
 
@@ -160,7 +157,7 @@ async fn usage_of_a_run_is_the_sum_of_its_turns_and_one_unknown_turn_leaves_only
     let session = agent(&model).tool(tools::quick("look", &ToolLog::new())).open();
     let run = start_until_shown(&session, "Go.", "Half").await;
     let outcome = stop(&session, &run, Cancel::graceful()).await;
-    let expected = Figure { value: None, provenance: Provenance::Bounded, low: Some(2), high: None };
+    let expected = Figure::new().provenance(Provenance::Bounded).low(2);
     assert_eq!(outcome.usage.delivered.output, expected);
     let calls: Vec<u32> = outcome.receipt.model_calls.iter().map(|account| account.call).collect();
     assert_eq!(calls, [1, 2]);

@@ -240,13 +240,13 @@ async fn a_parked_run_can_be_cancelled_and_the_cancel_is_durable_when_it_is_answ
 async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let middle = first.next([], |_, _| None).await;
-    let request = |force, by: &str| andon_runtime::core::cancel::CancelRequest {
-        reason: Reason::Operator,
-        force,
-        by: Some(by.into()),
-        note: None,
-        grace_ms: None,
-        requested_at: andon_runtime::core::time::Stamp::default(),
+    let request = |force, by: &str| {
+        andon_runtime::core::cancel::CancelRequest::new(
+            Reason::Operator,
+            force,
+            andon_runtime::core::time::Stamp::default(),
+        )
+        .by(by)
     };
     use andon_runtime::core::cancel::Force;
     for (force, by) in [(Force::Graceful, "ada"), (Force::Graceful, "bob"), (Force::Now, "cleo")] {
@@ -278,7 +278,7 @@ async fn a_call_that_the_present_agent_cannot_make_is_refused_and_nobody_is_aske
 #[tokio::test(start_paused = true)]
 async fn limits_outlive_the_process() {
     let first = Process::first([calls(&[("g", "danger")])]);
-    let limits = Limits { deadline: Some(secs(3600)), ..Limits::NONE };
+    let limits = Limits::new().deadline(secs(3600));
     let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
@@ -288,7 +288,7 @@ async fn limits_outlive_the_process() {
     assert_eq!(*found.outcome().await.ending, Ending::Cancelled { reason: Reason::Deadline });
 
     let first = Process::first([calls(&[("g", "danger")])]);
-    let limits = Limits { turns: Some(1), ..Limits::NONE };
+    let limits = Limits::new().turns(1);
     let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
@@ -583,7 +583,7 @@ async fn an_agent_that_was_armed_stops_the_run_that_comes_back() {
 async fn a_deadline_counts_from_when_the_run_was_accepted_and_does_not_restart() {
     let first = Process::first([calls(&[("g", "danger")])]);
     // A day and ten seconds: the next process begins a day later.
-    let limits = Limits { deadline: Some(secs(24 * 3600 + 10)), ..Limits::NONE };
+    let limits = Limits::new().deadline(secs(24 * 3600 + 10));
     let run = first.session().prompt("Do it.").limits(limits).start().unwrap();
     until(&run, |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;

@@ -92,7 +92,7 @@ async fn a_run_is_accepted_once_it_is_on_record_and_never_if_the_journal_fails()
 async fn a_session_of_another_tenant_is_another_conversation() {
     let agent = scripted([says("One."), says("Two.")]).build().unwrap();
     let here = agent.session("ada", "s").unwrap();
-    let elsewhere = SessionKey { tenant: Arc::from("acme"), ..here.key().clone() };
+    let elsewhere = here.key().clone().tenant(Arc::from("acme"));
     let there = agent.session_by_key(&elsewhere).unwrap();
     here.run("Hello").await.unwrap();
     assert_eq!((here.history().await.unwrap().len(), there.history().await.unwrap().len()), (2, 0));

@@ -142,7 +142,7 @@ async fn lists_tell_what_runs_and_what_has_run() {
     let expected =
         [("Later.", State::Queued, false), ("And now?", State::Running, false), ("Look around.", State::Settled, true)];
     assert_eq!(told, expected);
-    let open = RunFilter { settled: Some(false), limit: Some(1), ..RunFilter::default() };
+    let open = RunFilter::new().settled(false).limit(1);
     assert_eq!(runtime.list_runs(open).await.unwrap()[0].run, *queued.id());
     let sessions = runtime.list_sessions(SessionFilter::default()).await.unwrap();
     assert_eq!((sessions.len(), sessions[0].runs, sessions[0].title.as_deref()), (1, 3, Some("Look around.")));
@@ -177,7 +177,7 @@ async fn a_record_that_is_not_valid_is_named_and_keeps_no_other_from_being_recov
 #[tokio::test(start_paused = true)]
 async fn the_limits_of_a_run_are_on_its_record() {
     let (_, session, _) = elsewhere();
-    let limits = Limits { turns: Some(3), deadline: Some(secs(60)), ..Limits::NONE };
+    let limits = Limits::new().turns(3).deadline(secs(60));
     let run = session.prompt("Go.").limits(limits).start().unwrap();
     run.outcome().await;
     let Event::RunAccepted { accepted } = &run.records()[0].event else { panic!("that is the first event") };

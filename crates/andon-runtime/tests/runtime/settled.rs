@@ -38,7 +38,7 @@ async fn a_stopped_run_settles_when_its_outcome_is_on_disk_and_not_when_it_is_qu
     let recorded_us = us(pulled.elapsed());
     let receipt = cancelled(&session, &run).await.receipt.clone();
 
-    let took = Took { delivered_us: Some(0), quiet_us: Some(0), settled_us: Some(us(DISK)) };
+    let took = Took::new().delivered_us(0).quiet_us(0).settled_us(us(DISK));
     assert_eq!((receipt.took, receipt.on_disk), (took, true));
     assert_eq!(receipt.settled_at, receipt.quiet_at.map(|quiet| Wall(quiet.0 + us(DISK))));
     assert!(Some(recorded_us) <= receipt.took.settled_us, "recorded after {recorded_us} µs");
@@ -61,7 +61,7 @@ async fn the_instants_of_a_stop_are_in_order_however_slow_the_disk_and_the_tools
         let reply = run.cancel(Cancel::graceful());
         reply.recorded().await.unwrap();
         let recorded = Some(us(pulled.elapsed()));
-        let Took { delivered_us, quiet_us, settled_us } = run.outcome().await.receipt.took;
+        let Took { delivered_us, quiet_us, settled_us, .. } = run.outcome().await.receipt.took;
         let in_order = [Some(0), delivered_us, quiet_us, settled_us];
         assert!(in_order.is_sorted() && recorded <= settled_us, "{in_order:?}, recorded {recorded:?}");
     }
@@ -114,8 +114,8 @@ async fn a_crash_between_the_commit_and_the_keeping_of_the_instant_loses_the_ins
 
     let next = next_runtime_on(&TestJournal::new(journal.durable(), None));
     assert_eq!(next.recover().await, Ok(vec![]), "it is on disk, and there is nothing to recover");
-    let took = Took { settled_us: None, ..told.took };
-    assert_eq!(found_by(&next, &run).await, Receipt { settled_at: None, took, ..told });
+    let took = told.took.settled_us(None);
+    assert_eq!(found_by(&next, &run).await, told.settled_at(None).took(took));
     let listed = next.list_runs(RunFilter::default()).await.unwrap();
     assert_eq!((listed[0].settled_at, listed[0].ended_at.is_some()), (None, true));
     assert!(listed[0].ending.is_some(), "that it has settled is known all the same");

@@ -12,7 +12,7 @@ const PERHAPS: &str =
 
 fn result(status: ResultStatus, texts: &[&str]) -> ToolResult {
     let content = texts.iter().map(|text| Content::Text { text: (*text).to_owned() }).collect();
-    ToolResult { call: id("c"), status, content }
+    ToolResult::new(id("c"), status, content)
 }
 
 fn one_tool(tool: FnTool) -> Session {

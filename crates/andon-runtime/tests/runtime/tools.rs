@@ -18,7 +18,7 @@ async fn a_cooperative_tool_is_told_at_once_and_recorded_as_cut_with_what_it_ret
     let outcome = stop(&session, &run, Cancel::graceful()).await;
     assert_eq!((pulled.elapsed(), outcome.receipt.cut_in), (secs(0), Some(Phase::Tools)));
     let content = vec![text("This call was stopped before it finished."), text("part of the result")];
-    let expected = ToolResult { call: id("k"), status: ResultStatus::Cut, content };
+    let expected = ToolResult::new(id("k"), ResultStatus::Cut, content);
     assert_eq!(result_of(&session.history().await.unwrap(), "k"), expected);
 }
 

@@ -168,7 +168,7 @@ async fn what_a_call_has_started_elsewhere_is_ended_however_the_call_ends_and_on
             let ended = Arc::clone(&ended);
             async move {
                 ended.fetch_sub(1, Ordering::SeqCst);
-                Remains { notes: vec![format!("job {} was ended", call.call)], ..Remains::NONE }
+                Remains::new().notes(vec![format!("job {} was ended", call.call)])
             }
         })
         .run(move |add: Add| {

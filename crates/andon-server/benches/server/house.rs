@@ -33,14 +33,12 @@ pub(crate) fn serve(folder: &Path) {
     threads.block_on(async {
         let journal = SqliteJournal::open(database(folder)).expect("a database");
         let runtime = Runtime::builder().journal(Arc::new(journal)).build();
-        let options = Options {
-            max_runs: ROOM,
-            max_runs_of_user: ROOM,
-            max_feeds: ROOM,
-            max_feeds_of_user: ROOM,
-            max_connections: ROOM,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .max_runs(ROOM)
+            .max_runs_of_user(ROOM)
+            .max_feeds(ROOM)
+            .max_feeds_of_user(ROOM)
+            .max_connections(ROOM);
         let server = Server::new(&runtime, options).await.expect("a server");
         for (name, does) in APPS {
             let agent = Agent::builder().name(name).model(does).runtime(&runtime).build().expect("an agent");
@@ -106,7 +104,7 @@ impl House {
         drop(process);
         let journal = SqliteJournal::open(database(folder.path())).expect("the same database");
         let runtime = Runtime::builder().journal(Arc::new(journal)).build();
-        let settled = RunFilter { settled: Some(true), ..RunFilter::default() };
+        let settled = RunFilter::new().settled(true);
         on_one_thread(runtime.list_runs(settled)).expect("the runs on record").len()
     }
 }

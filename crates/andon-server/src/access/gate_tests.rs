@@ -85,7 +85,7 @@ async fn the_table_has_every_route_that_is_served_and_no_other() {
 #[tokio::test]
 async fn a_router_that_is_mounted_somewhere_asks_for_the_same() {
     let runtime = Runtime::builder().one_lane().build();
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     let server = Server::new(&runtime, options).await.unwrap();
     let mounted = Router::new().nest("/a/{b}", server.mount("/", |_| None).router().unwrap());
     for (path, status) in [("/a/x/healthz", 200), ("/a/x/v1/runs", 401), ("/a/x/v1/nothing", 401)] {
@@ -102,7 +102,7 @@ async fn a_router_that_is_mounted_somewhere_asks_for_the_same() {
 #[tokio::test]
 async fn a_route_without_a_row_is_served_to_nobody() {
     let runtime = Runtime::builder().one_lane().build();
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     let unlisted = Router::new().route("/unlisted", axum::routing::get(|| async { "a secret" }));
     let auth = Auth::read(&runtime, &options, &TaskTracker::new()).await.unwrap();
     let key = auth.owner_key().unwrap().show().to_owned();

@@ -41,6 +41,7 @@ const NEVER: u64 = 0;
 /// A key to create.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NewKey {
     /// The name of the key. What is done with the key is recorded under this name.
     #[schema(min_length = 1, max_length = 256)]
@@ -57,6 +58,15 @@ pub struct NewKey {
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Wall>,
+}
+
+andon_runtime::core::with!(NewKey: user: text String, tenant: text String, expires_at: into Option<Wall>);
+
+impl NewKey {
+    /// A key for everybody's things, that never expires.
+    pub fn new(name: impl Into<String>, scopes: Vec<String>) -> Self {
+        Self { name: name.into(), scopes, ..Self::default() }
+    }
 }
 
 /// A key, without its secret.
@@ -97,7 +107,7 @@ struct StoredKey {
 
 /// Why a key was not created.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum KeyError {
     /// The name, user or tenant is not a valid id.
     #[error("{0}: {1}")]

@@ -407,7 +407,7 @@ mod tests {
                 pass: Pass::Always,
             };
             for (tenant, of) in [("north", "ada"), ("north", "bob"), ("south", "ada")] {
-                let session = SessionKey { tenant: tenant.into(), ..SessionKey::new("shop", of, "s").unwrap() };
+                let session = SessionKey::new("shop", of, "s").unwrap().tenant(tenant);
                 let is_admin = scopes.contains(&Scope::Admin);
                 let expected = is_admin || (tenant == "north" && principal.may_act_for(of));
                 assert_eq!(principal.reaches(&session), expected, "{user:?} {scopes:?} {tenant} {of}");

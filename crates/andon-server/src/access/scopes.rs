@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// One thing that a key or token may allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Scope {
     /// Start runs, decide on approvals, change and delete sessions.
     RunCreate,

@@ -12,6 +12,7 @@ use crate::access::scopes::Scope;
 
 /// What a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Need {
     /// Nothing: health checks, routes that identify the server, and the page, which asks for a key itself.
     Public,
@@ -30,6 +31,7 @@ use Scope::{Admin, Metrics, RunCancel, RunCreate, RunRead};
 
 /// A row of the table: a method, a path and what they require. HEAD is treated as GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Row {
     /// The method; `None` if the path accepts every method, with the same requirement.
     pub method: Option<Method>,

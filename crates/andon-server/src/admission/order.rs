@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// How to cancel something, as a client asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CancelOrder {
     /// How hard to stop.
     pub force: Force,
@@ -17,6 +18,15 @@ pub struct CancelOrder {
     pub note: Option<Arc<str>>,
     /// The grace for running tools in milliseconds, instead of each tool's own.
     pub grace_ms: Option<u64>,
+}
+
+andon_runtime::core::with!(CancelOrder: note: text Arc<str>, grace_ms: into Option<u64>);
+
+impl CancelOrder {
+    /// An order without a note, with each tool's own grace.
+    pub fn new(force: Force, reason: Reason) -> Self {
+        Self { force, reason, note: None, grace_ms: None }
+    }
 }
 
 impl CancelOrder {

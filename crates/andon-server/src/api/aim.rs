@@ -173,7 +173,7 @@ async fn is_known(core: &Shared, principal: &Principal, selector: &Selector) -> 
         return true;
     }
     let Ok(user) = principal.listed(user) else { return false };
-    let one = RunFilter { tenant, app, user, session, limit: Some(1), ..RunFilter::default() };
+    let one = RunFilter::new().tenant(tenant).app(app).user(user).session(session).limit(1);
     let found = timeout(core.options.record_patience, core.runtime.list_runs(one)).await;
     matches!(found, Ok(Ok(runs)) if !runs.is_empty())
 }

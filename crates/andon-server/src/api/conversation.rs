@@ -199,7 +199,7 @@ impl Messages {
             Some(_) => (None, Vec::new()),
             None => (Some(Arc::clone(&progress.accepted().input)), Vec::new()),
         };
-        let rest = Message { role: Role::Assistant, parts: vec![Part::text(NOT_SETTLED)], cut: None };
+        let rest = Message::new(Role::Assistant, vec![Part::text(NOT_SETTLED)]);
         self.bring(progress);
         self.history.extend(more.into_iter().chain([Arc::new(rest)]));
         self.open.extend(open);
@@ -231,7 +231,7 @@ impl Messages {
 
     fn show(self, agent: Option<&Agent>, run: &Run) -> Conversation {
         let Self { mut messages, history, open, truncated } = self;
-        let (model, Rendering { form, body }) = match agent {
+        let (model, Rendering { form, body, .. }) = match agent {
             Some(agent) => (Some(agent.model_name().to_owned()), agent.rendering(run.id(), history)),
             None => (last_model(run), Rendering::plain(&bare(run, history))),
         };
@@ -290,13 +290,14 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
     let mut open = Vec::new();
     let parts = progress.calls().iter().map(|call| match &call.state {
         CallState::Closed(result) => Part::ToolResult((**result).clone()),
-        CallState::Ready | CallState::AwaitingApproval | CallState::Denied(_) | CallState::Running(_) => {
+        // Whatever state it is in: it has no result yet.
+        _ => {
             let id = call.call.id.clone();
             open.push(OpenPart::Result { call: id.clone(), text: NO_RESULT });
             Part::ToolResult(ToolResult::text(id, ResultStatus::Ok, NO_RESULT))
         }
     });
-    let message = Message { role: Role::Tool, parts: parts.collect(), cut: None };
+    let message = Message::new(Role::Tool, parts.collect());
     (Some(Arc::new(message)), open)
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct CreateRun {
     /// The prompt.
     input: Input,
     /// What to do if a run is already in progress in this session. `reject` by default.
-    #[serde(default, with = "WhenBusyForm")]
+    #[serde(default)]
     #[schema(value_type = WhenBusyForm)]
     when_busy: WhenBusy,
     /// What to do when the last reader of the run's feed disconnects. `continue` by default.
@@ -93,9 +93,10 @@ enum InputPart {
     },
 }
 
-// How the runtime's own type is written and described.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[serde(remote = "WhenBusy", rename_all = "snake_case")]
+// How the runtime's own type is described.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it describes the runtime's own type, which is what is read and written")]
 enum WhenBusyForm {
     /// Refuse the new run with 409.
     Reject,
@@ -163,7 +164,7 @@ pub(crate) async fn create(
         let wanted = wanted(run.session())?;
         return answer(&core, &principal, &run, StatusCode::OK, wanted);
     }
-    let order = RunOrder::new(&core, &principal, request, named.as_ref())?;
+    let order = RunOrder::of(&core, &principal, request, named.as_ref())?;
     // If no feed can be opened, no run is started.
     let mut wanted = wanted(order.session.key())?;
     let (run, status) = start(&core, &principal, &order, named.as_ref(), &mut wanted).await?;
@@ -236,6 +237,7 @@ impl Named {
 
 /// A run to start.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RunOrder {
     /// The session, opened with the agent that does the run.
     pub session: Session,
@@ -253,19 +255,33 @@ pub struct RunOrder {
     pub state: StateMap,
 }
 
+andon_runtime::core::with!(RunOrder: when_busy: WhenBusy, on_disconnect: andon_runtime::OnDisconnect, limits: Limits, state: StateMap);
+
 impl From<LimitsForm> for Limits {
     fn from(asked: LimitsForm) -> Self {
-        Self {
-            deadline: asked.deadline_ms.map(Duration::from_millis),
-            silence: asked.silence_ms.map(Duration::from_millis),
-            turns: asked.turns,
-            tokens: asked.tokens,
-        }
+        Self::new()
+            .deadline(asked.deadline_ms.map(Duration::from_millis))
+            .silence(asked.silence_ms.map(Duration::from_millis))
+            .turns(asked.turns)
+            .tokens(asked.tokens)
     }
 }
 
 impl RunOrder {
-    fn new(core: &Shared, principal: &Principal, request: CreateRun, named: Option<&Named>) -> Result<Self, Problem> {
+    /// A run with the defaults for everything else.
+    pub fn new(session: Session, run_id: RunId, input: Message) -> Self {
+        Self {
+            session,
+            run_id,
+            input,
+            when_busy: WhenBusy::default(),
+            on_disconnect: andon_runtime::OnDisconnect::default(),
+            limits: Limits::NONE,
+            state: StateMap::new(),
+        }
+    }
+
+    fn of(core: &Shared, principal: &Principal, request: CreateRun, named: Option<&Named>) -> Result<Self, Problem> {
         let agent = match core.apps.get(&request.app) {
             Some(App::Served { agent, .. }) => agent,
             Some(App::Refused { why }) => return Err(refused_app(principal, &request.app, &why)),
@@ -283,7 +299,7 @@ impl RunOrder {
         let session = match request.session {
             Some(session) => {
                 let key = SessionKey::new(agent.name(), user, session).map_err(bad_id)?;
-                agent.session_by_key(&SessionKey { tenant: Arc::clone(&principal.tenant), ..key })?
+                agent.session_by_key(&key.tenant(Arc::clone(&principal.tenant)))?
             }
             None => agent.new_session_of(&principal.tenant, user).map_err(bad_id)?,
         };
@@ -309,9 +325,9 @@ fn message(input: Input) -> Result<Message, Problem> {
         Input::Parts(parts) => {
             let parts = parts.into_iter().map(|part| match part {
                 InputPart::Text { text } => Part::Text { text },
-                InputPart::Image { media_type, reference } => Part::Image(Image { media_type, reference }),
+                InputPart::Image { media_type, reference } => Part::Image(Image::new(media_type, reference)),
             });
-            Message { role: Role::User, parts: parts.collect(), cut: None }
+            Message::new(Role::User, parts.collect())
         }
     };
     for image in message.images() {

@@ -95,7 +95,7 @@ pub(crate) struct AwaitedApproval {
 
 impl RunView {
     pub(crate) fn of_info(info: RunInfo, principal: &Principal) -> Self {
-        let SessionKey { tenant, app, user, session } = info.session;
+        let SessionKey { tenant, app, user, session, .. } = info.session;
         Self {
             run_id: info.run,
             app,
@@ -121,7 +121,7 @@ impl RunView {
     pub(crate) fn of(run: &Run, principal: &Principal) -> Option<Self> {
         let (first, _) = run.first_and_last()?;
         let Event::RunAccepted { accepted } = &first.event else { return None };
-        let SessionKey { tenant, app, user, session } = run.session().clone();
+        let SessionKey { tenant, app, user, session, .. } = run.session().clone();
         let ChangingFields { state, phase, force, outcome, ended_at, settled_at, stalled } = ChangingFields::of(run);
         Some(Self {
             run_id: run.id().clone(),

@@ -88,22 +88,20 @@ pub(crate) async fn list(
         },
         None => None,
     };
-    let filter = RunFilter {
+    let filter = RunFilter::new()
         // An admin sees the runs of all tenants.
-        tenant: (!principal.allows(Scope::Admin)).then(|| principal.tenant.to_string()),
-        app: which.app,
-        user,
-        session: which.session,
-        run: None,
-        settled: which.settled.or(is_settled),
-        state: which.state,
-        text: which.text.filter(|text| !text.is_empty()),
-        since: which.since,
-        until: which.until,
-        before,
+        .tenant((!principal.allows(Scope::Admin)).then(|| principal.tenant.to_string()))
+        .app(which.app)
+        .user(user)
+        .session(which.session)
+        .settled(which.settled.or(is_settled))
+        .state(which.state)
+        .text(which.text.filter(|text| !text.is_empty()))
+        .since(which.since)
+        .until(which.until)
+        .before(before)
         // One extra, to know whether there is another page.
-        limit: Some(limit + 1),
-    };
+        .limit(limit + 1);
     let listed = core.runtime.list_runs(filter).await?;
     let mut runs: Vec<RunView> = listed.into_iter().map(|info| RunView::of_info(info, &principal)).collect();
     // A run may have moved on since the index was read. What it shows is then where it stands now, even if a filter no
@@ -147,7 +145,7 @@ async fn view(core: &Shared, principal: &Principal, id: &RunId) -> Result<Option
         return Ok(RunView::of(&run, principal));
     }
     for id in names(principal, id) {
-        let alone = RunFilter { run: Some(id), limit: Some(1), ..RunFilter::default() };
+        let alone = RunFilter::new().run(id).limit(1);
         let info = core.runtime.list_runs(alone).await?.pop().filter(|info| principal.reaches(&info.session));
         match info {
             // For a settled run, its row in the index has everything, so its record, however long, is not read.

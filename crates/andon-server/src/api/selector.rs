@@ -59,6 +59,7 @@ pub(crate) struct CancelMany {
 
 /// What was cancelled, and what was not.
 #[derive(Debug, Serialize, ToSchema)]
+#[non_exhaustive]
 pub struct CancelledMany {
     /// How many runs were in progress and are stopping now, or have stopped.
     pub cancelled: usize,

@@ -114,7 +114,7 @@ pub(crate) async fn list(
     let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());
     let Ok(user) = principal.listed(which.user) else { return Ok(Json(SessionList { sessions: Vec::new() })) };
-    let filter = SessionFilter { tenant, app: which.app, user, limit: Some(limit) };
+    let filter = SessionFilter::new().tenant(tenant).app(which.app).user(user).limit(limit);
     let sessions = core.runtime.list_sessions(filter).await?;
     Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
 }
@@ -123,7 +123,7 @@ type SessionPath = (String, String, String);
 
 fn key(principal: &Principal, (app, user, session): &SessionPath) -> Result<SessionKey, Problem> {
     let key = SessionKey::new(app, user, session).map_err(|error| Problem::bad_id("app, user or session", &error))?;
-    let key = SessionKey { tenant: Arc::clone(&principal.tenant), ..key };
+    let key = key.tenant(Arc::clone(&principal.tenant));
     if principal.reaches(&key) { Ok(key) } else { Err(unknown()) }
 }
 
@@ -219,13 +219,11 @@ async fn may_delete(core: &Shared, principal: &Principal, key: &SessionKey) -> R
 
 /// A filter that shows whether a session has runs that have not settled.
 fn open_runs(key: &SessionKey) -> RunFilter {
-    RunFilter {
-        tenant: Some(key.tenant.to_string()),
-        app: Some(key.app.to_string()),
-        user: Some(key.user.to_string()),
-        session: Some(key.session.to_string()),
-        settled: Some(false),
-        limit: Some(1),
-        ..RunFilter::default()
-    }
+    RunFilter::new()
+        .tenant(key.tenant.to_string())
+        .app(key.app.to_string())
+        .user(key.user.to_string())
+        .session(key.session.to_string())
+        .settled(false)
+        .limit(1)
 }

@@ -19,6 +19,8 @@ impl BoardRow {
             Learnt::LateResult { call, remains, .. } => self.ended_late(learned.facts, call, remains.as_deref()),
             Learnt::UsageCorrected { .. } => self.correct(learned, prices),
             Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
 

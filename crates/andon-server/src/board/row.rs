@@ -178,6 +178,8 @@ impl BoardRow {
             Event::ToolRefused { call, .. } => self.close(call),
             Event::CancelRequested { request, .. } => self.cancelled(request, record.epoch),
             Event::RunSettled { outcome } => self.settle(outcome, record.epoch, durable),
+            #[cfg(not(andon_whole))]
+            _ => {}
         }
     }
 
@@ -304,5 +306,7 @@ fn decided(verdict: &Approval) -> RowCallState {
     match verdict {
         Approval::Approved { .. } => RowCallState::Ready,
         Approval::Denied { .. } | Approval::Closed => RowCallState::Denied,
+        #[cfg(not(andon_whole))]
+        _ => RowCallState::Denied,
     }
 }

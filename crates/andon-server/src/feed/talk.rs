@@ -47,6 +47,7 @@ pub struct Close(pub u16, pub String);
 
 /// The end of a socket.
 #[derive(Debug)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum SocketEnd {
     /// The client is told why.
     Because(Close),

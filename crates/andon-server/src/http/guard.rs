@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn it_answers_to_this_machine_and_to_the_names_it_was_given() {
-        let options = Options { hosts: vec!["andon.example".to_owned()], ..Options::default() };
+        let options = Options::new().hosts(vec!["andon.example".to_owned()]);
         for own in [
             "localhost",
             "LocalHost:8000",

@@ -189,6 +189,8 @@ impl From<JournalError> for Problem {
                 // An error of the storage may name files on this machine.
                 Self::unavailable("journal", "the journal is not available now: try again later")
             }
+            #[cfg(not(andon_whole))]
+            _ => Self::unavailable("journal", "the journal is not available now: try again later"),
         }
     }
 }
@@ -224,6 +226,8 @@ impl From<StartError> for Problem {
             StartError::BadHistory(_) => Self::unprocessable("bad-history", detail),
             StartError::HistoryExists { .. } => Self::new(StatusCode::CONFLICT, "history-exists", detail),
             StartError::Forked => Self::unavailable("forked", detail),
+            #[cfg(not(andon_whole))]
+            _ => Self::unavailable("not-started", detail),
         }
     }
 }

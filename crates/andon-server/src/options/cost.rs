@@ -229,6 +229,7 @@ fn put(told: &mut Value, cost: Option<Cost>) {
 /// A receipt as clients see it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Priced {
     /// Without prices.
     Plain(Box<Receipt>),

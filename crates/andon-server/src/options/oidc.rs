@@ -13,7 +13,7 @@ pub struct Oidc {
 
 /// Why an issuer cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum OidcError {
     /// The address is not valid, or somebody else could answer in its place.
     #[error("{0:?} is not a valid issuer address: it must begin with https://, or with http:// on this machine")]

@@ -47,6 +47,7 @@ struct Form {
 
 /// The price of a million tokens of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelPrice {
     /// Input tokens that are neither read from a cache nor written to one.
     pub input: Price,
@@ -56,6 +57,13 @@ pub struct ModelPrice {
     pub cache_write: Price,
     /// Output tokens, including thinking.
     pub output: Price,
+}
+
+impl ModelPrice {
+    /// The price of each kind of token.
+    pub const fn new(input: Price, cache_read: Price, cache_write: Price, output: Price) -> Self {
+        Self { input, cache_read, cache_write, output }
+    }
 }
 
 /// The price of a million tokens, written like `3` or `0.15`.
@@ -68,6 +76,7 @@ pub struct Price {
 
 /// Why a price list cannot be used, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum PriceError {
     /// This is not a currency.
     #[error("a currency must be three capital letters, such as USD")]

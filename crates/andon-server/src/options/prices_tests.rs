@@ -23,7 +23,7 @@ fn prices() -> Prices {
 
 /// What a provider reports that says that no cache was used.
 fn without_cache(input: u64, output: u64) -> Usage {
-    Usage { input: Figure::reported(input), output: Figure::reported(output), ..Usage::NONE }
+    Usage::NONE.input(Figure::reported(input)).output(Figure::reported(output))
 }
 
 fn cost_of(model: &str, usage: &Usage) -> Value {
@@ -35,16 +35,16 @@ fn usd(value: Option<f64>, provenance: &str, low: Option<f64>, high: Option<f64>
 }
 
 fn bounded(low: Option<u64>, high: Option<u64>) -> Figure {
-    Figure { value: None, provenance: Provenance::Bounded, low, high }
+    Figure::new().provenance(Provenance::Bounded).low(low).high(high)
 }
 
 #[test]
 fn what_is_known_is_multiplied_and_nothing_is_rounded() {
-    let usage = Usage { cache_read: Figure::reported(10), cache_write: Figure::reported(4), ..without_cache(1000, 7) };
+    let usage = without_cache(1000, 7).cache_read(Figure::reported(10)).cache_write(Figure::reported(4));
     let cost = cost_of("claude-sonnet-4-5", &usage);
     assert_eq!(cost, usd(Some(0.003123), "reported", Some(0.003123), Some(0.003123)));
     assert_eq!(cost["value"].to_string(), "0.003123");
-    let one = cost_of("claude-sonnet-4-5", &Usage { cache_read: Figure::reported(1), ..Usage::NONE });
+    let one = cost_of("claude-sonnet-4-5", &Usage::NONE.cache_read(Figure::reported(1)));
     assert_eq!(one["value"], 0.000_000_3, "one token is not nothing");
     let third = Prices::new("EUR").unwrap().with("*", model_price("0.1", "0.2")).unwrap();
     let cost = third.cost("x", &without_cache(1_000_000, 1_000_000)).unwrap();
@@ -55,52 +55,46 @@ fn what_is_known_is_multiplied_and_nothing_is_rounded() {
 
 #[test]
 fn what_is_unknown_gives_no_value_and_the_bounds_that_are_known() {
-    let cut = Usage { output: bounded(Some(100), None), ..without_cache(1000, 0) };
+    let cut = without_cache(1000, 0).output(bounded(Some(100), None));
     assert_eq!(cost_of("claude-sonnet-4", &cut), usd(None, "bounded", Some(0.0045), None));
-    let limited = Usage { output: bounded(None, Some(1000)), ..without_cache(1000, 0) };
+    let limited = without_cache(1000, 0).output(bounded(None, Some(1000)));
     assert_eq!(cost_of("claude-sonnet-4", &limited), usd(None, "bounded", Some(0.003), Some(0.018)));
     assert_eq!(cost_of("claude-sonnet-4", &Usage::UNKNOWN), usd(None, "unknown", None, None));
-    let estimate = Figure { value: Some(50), provenance: Provenance::Estimated, low: Some(40), high: Some(80) };
-    let cost = cost_of("claude-sonnet-4", &Usage { output: estimate, ..Usage::NONE });
+    let estimate = Figure::new().value(50).provenance(Provenance::Estimated).low(40).high(80);
+    let cost = cost_of("claude-sonnet-4", &Usage::NONE.output(estimate));
     assert_eq!(cost, usd(Some(0.00075), "estimated", Some(0.0006), Some(0.0012)));
 }
 
 #[test]
 fn what_is_free_costs_nothing_however_much_there_was() {
-    let cost =
-        cost_of("free", &Usage { cache_read: Figure::reported(0), cache_write: Figure::reported(0), ..Usage::UNKNOWN });
+    let cost = cost_of("free", &Usage::new().cache_read(Figure::reported(0)).cache_write(Figure::reported(0)));
     assert_eq!(cost, usd(Some(0.0), "reported", Some(0.0), Some(0.0)));
 }
 
 #[test]
 fn input_of_which_nobody_said_how_much_came_from_a_cache_is_priced_between_the_cheapest_and_the_dearest_rate() {
-    let reported = Usage { input: Figure::reported(10_000), output: Figure::reported(100), ..Usage::UNKNOWN };
+    let reported = Usage::new().input(Figure::reported(10_000)).output(Figure::reported(100));
     // The output is 0.0015; the input is 0.003 if all of it came from a cache, 0.03 if none did, 0.0375 if it was written to one.
     let expected = usd(Some(0.0315), "estimated", Some(0.0045), Some(0.039));
     assert_eq!(cost_of("claude-sonnet-4", &reported), expected);
-    let cached = Usage { cache_read: Figure::reported(9_000), ..without_cache(1_000, 100) };
+    let cached = without_cache(1_000, 100).cache_read(Figure::reported(9_000));
     let truth = cost_of("claude-sonnet-4", &cached)["value"].as_f64().unwrap();
     assert!(expected["low"].as_f64().unwrap() <= truth && truth <= expected["high"].as_f64().unwrap());
-    let read_only = Usage { input: Figure::reported(1_000), cache_write: Figure::UNKNOWN, ..cached };
+    let read_only = cached.input(Figure::reported(1_000)).cache_write(Figure::UNKNOWN);
     // What may have been written to a cache was surely not read from it.
     assert_eq!(cost_of("claude-sonnet-4", &read_only), usd(Some(0.0072), "estimated", Some(0.0072), Some(0.00795)));
 }
 
 #[test]
 fn a_cut_call_with_an_estimate_has_a_value_and_both_bounds() {
-    let estimate = |value| Figure {
-        value: Some(value),
-        provenance: Provenance::Estimated,
-        low: Some(value - 10),
-        high: Some(value + 10),
-    };
-    let cut = Usage { input: estimate(1_000), output: estimate(100), ..Usage::UNKNOWN };
+    let estimate =
+        |value| Figure::new().value(value).provenance(Provenance::Estimated).low(value - 10).high(value + 10);
+    let cut = Usage::new().input(estimate(1_000)).output(estimate(100));
     assert_eq!(cost_of("claude-sonnet-4", &cut), usd(Some(0.0045), "estimated", Some(0.001647), Some(0.0054375)));
-    let part = Usage { output: bounded(Some(10), None), ..cut };
+    let part = cut.output(bounded(Some(10), None));
     // Of the input at least 980 is certain, and was read from a cache if it cost the least.
     assert_eq!(cost_of("claude-sonnet-4", &part), usd(None, "bounded", Some(0.000444), None));
-    let possibly =
-        Usage { input: bounded(Some(0), Some(1_000)), output: bounded(Some(10), Some(100)), ..Usage::UNKNOWN };
+    let possibly = Usage::new().input(bounded(Some(0), Some(1_000))).output(bounded(Some(10), Some(100)));
     assert_eq!(cost_of("claude-sonnet-4", &possibly), usd(None, "bounded", Some(0.00015), Some(0.00525)));
 }
 
@@ -108,7 +102,7 @@ fn a_cut_call_with_an_estimate_has_a_value_and_both_bounds() {
 fn rates_that_agree_leave_nothing_to_guess() {
     let three = ModelPrice { cache_read: price("3"), cache_write: price("3"), ..model_price("3", "15") };
     let list = Prices::new("USD").unwrap().with("*", three).unwrap();
-    let usage = Usage { input: Figure::reported(1_000), output: Figure::reported(100), ..Usage::UNKNOWN };
+    let usage = Usage::new().input(Figure::reported(1_000)).output(Figure::reported(100));
     assert_eq!(json!(list.cost("m", &usage)), usd(Some(0.0045), "reported", Some(0.0045), Some(0.0045)));
 }
 
@@ -198,16 +192,14 @@ fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
         Event::model_started(1, "router/cheap"),
         Event::Usage {
             call: 1,
-            used: Box::new(Used { delivered: usage, billed: usage }),
+            used: Box::new(Used::new(usage, usage)),
             pending: None,
             answered_by: Some("dear".into()),
             request_id: None,
         },
     ];
-    let entry = |(seq, event): (u64, Event)| {
-        Entry::Fact(Arc::new(Record { v: 1, seq, epoch: 1, at: Default::default(), event }))
-    };
-    let account = Stored { entries: (2..).zip(events).map(entry).collect(), ..Stored::default() };
+    let entry = |(seq, event): (u64, Event)| Entry::Fact(Arc::new(Record::new(seq, 1, Default::default(), event)));
+    let account = Stored::new().entries((2..).zip(events).map(entry).collect());
     let list = Prices::new("USD").unwrap().with("cheap", model_price("1", "0")).unwrap();
     let list = list.with("dear", model_price("2", "0")).unwrap();
     assert_eq!(json!(Spent::of_account(&list, &account).total())["value"], 2.0);
@@ -238,22 +230,15 @@ fn invalid_prices_names_and_currencies_are_refused() {
 
 #[test]
 fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
-    let call = |model: &str| andon_runtime::core::receipt::ModelAccount {
-        call: 1,
-        model: model.into(),
-        usage: Used { delivered: Usage::NONE, billed: without_cache(1000, 100) },
-        first_piece_us: None,
-        took_us: None,
-        pending: None,
-        answered_by: None,
-        request_id: None,
+    let call = |model: &str| {
+        andon_runtime::core::receipt::ModelAccount::new(1, model, Used::new(Usage::NONE, without_cache(1000, 100)))
     };
     let run = RunId::new("r").unwrap();
     let empty = Receipt::unknown(&run, &SessionKey::new("a", "u", "s").unwrap());
     let of = |models: &[&str]| {
         let model_calls: Vec<_> = models.iter().map(|model| call(model)).collect();
         let usage = model_calls.iter().fold(Used::NONE, |sum, call| sum.plus(call.usage));
-        Receipt { model_calls, usage, ..empty.clone() }
+        empty.clone().model_calls(model_calls).usage(usage)
     };
     let total = |models: &[&str]| json!(prices().of_run(&of(models)));
     assert_eq!(total(&["claude-sonnet-4", "claude-sonnet-4"])["value"], 0.009);
@@ -266,7 +251,8 @@ fn a_run_costs_what_its_calls_cost_as_far_as_they_have_a_price() {
     assert_eq!(total(&["gpt-5", "claude-sonnet-4"]), partly);
     assert_eq!(total(&["free", "gpt-6", "gpt-5"]), without(&["gpt-5", "gpt-6"], None), "free is not without a price");
     assert_eq!(total(&[])["value"], 0.0, "a run that called no model costs nothing");
-    let open = Receipt { usage: of(&["claude-sonnet-4"]).usage.plus(Used::UNKNOWN), ..of(&["claude-sonnet-4"]) };
+    let open = of(&["claude-sonnet-4"]);
+    let open = open.clone().usage(open.usage.plus(Used::UNKNOWN));
     assert_eq!(json!(prices().of_run(&open)), usd(None, "bounded", Some(0.0045), None), "a call is open");
     let told = json!(priced(Some(&prices()), of(&["claude-sonnet-4", "gpt-5"])));
     assert_eq!((&told["cost"], &told["model_calls"][0]["cost"]["value"]), (&partly, &json!(0.0045)));

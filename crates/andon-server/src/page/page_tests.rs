@@ -52,7 +52,7 @@ async fn the_page_is_found_from_the_root_wherever_the_server_is_mounted() {
 /// Checks P11.
 #[tokio::test]
 async fn the_page_loads_without_a_key_and_shows_nothing_without_one() {
-    let router = server(Options { auth: true, ..Options::default() }).await;
+    let router = server(Options::new().auth(true)).await;
     for file in Files::iter() {
         assert_eq!(ask(&router, &format!("/ui/{file}")).await.status(), StatusCode::OK, "{file}");
     }
@@ -69,7 +69,7 @@ async fn every_file_comes_with_a_policy_that_lets_nothing_in() {
     let router = server(Options::default()).await;
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("index.html"), "mine").unwrap();
-    let from_disk = server(Options { web_dir: Some(dir.path().to_owned()), ..Options::default() }).await;
+    let from_disk = server(Options::new().web_dir(dir.path().to_owned())).await;
     let tag = ask(&router, "/ui/").await.headers()["etag"].to_str().unwrap().to_owned();
     let mut all = vec![ask(&from_disk, "/ui/").await, ask(&router, "/ui/").await];
     all.push(get_with(&router, "/ui/", &[(header::IF_NONE_MATCH, &tag)]).await);
@@ -141,7 +141,7 @@ async fn from_a_folder_a_change_is_seen_at_once_and_nothing_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let index = dir.path().join("index.html");
     std::fs::write(&index, "one").unwrap();
-    let router = server(Options { web_dir: Some(dir.path().to_owned()), ..Options::default() }).await;
+    let router = server(Options::new().web_dir(dir.path().to_owned())).await;
     let first = ask(&router, "/ui/").await;
     assert_eq!(first.headers()["cache-control"], "no-store");
     assert_eq!(body(first).await, "one");

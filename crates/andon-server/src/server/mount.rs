@@ -26,7 +26,7 @@ use crate::server::serve::ServeError;
 
 /// A part of what a server serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Part {
     /// The native API at `/v1/…`, and its description at `/openapi.json`.
     Api,
@@ -45,7 +45,7 @@ impl Part {
 
 /// Why a server cannot be mounted.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum MountError {
     /// It cannot be mounted at that path.
     #[error(

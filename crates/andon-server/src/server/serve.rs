@@ -39,6 +39,7 @@ const LEAST_BUFFER: usize = 8 << 10;
 
 /// Why a server cannot start serving.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ServeError {
     /// Other machines could reach the server, and nothing checks who they are.
     #[error(

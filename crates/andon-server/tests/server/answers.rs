@@ -8,7 +8,7 @@ const LARGE: usize = 3 << 20;
 
 /// A server with the sessions `large` and `small`, and room for two large answers.
 async fn house() -> House {
-    let options = Options { max_answers: 7 << 20, ..Options::default() };
+    let options = Options::new().max_answers(7 << 20);
     let answers = [vec![Act::text(&"x".repeat(LARGE)), Act::end()], vec![Act::text("short"), Act::end()]];
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
     for session in ["large", "small"] {
@@ -68,7 +68,7 @@ async fn whole_sessions_that_nobody_reads_are_bounded_and_other_requests_are_tol
 
 #[tokio::test]
 async fn a_session_that_is_larger_than_all_the_room_is_answered() {
-    let options = Options { max_answers: 1, max_reading: 1, ..Options::default() };
+    let options = Options::new().max_answers(1).max_reading(1);
     let answers = [vec![Act::text(&"x".repeat(LARGE)), Act::end()]];
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
     let run = house.start(json!({"user": "ada", "session": "large"})).await;

@@ -56,12 +56,11 @@ async fn a_run_that_an_earlier_process_left_queued_counts_all_of_its_pieces() {
 #[tokio::test(start_paused = true)]
 async fn a_row_says_what_it_costs_where_there_are_prices() {
     let price = |text: &str| text.parse().unwrap();
-    let scripted =
-        ModelPrice { input: price("3"), cache_read: price("0.3"), cache_write: price("3.75"), output: price("15") };
+    let scripted = ModelPrice::new(price("3"), price("0.3"), price("3.75"), price("15"));
     let prices = Prices::new("USD").unwrap().with("scripted", scripted).unwrap();
-    let options = Options { prices: Some(prices), ..Options::default() };
+    let options = Options::new().prices(prices);
     let (input, output) = (Figure::reported(1_000), Figure::reported(200));
-    let used = Act::Piece(Piece::Usage(Box::new(Usage { input, output, ..Usage::NONE })));
+    let used = Act::Piece(Piece::Usage(Box::new(Usage::NONE.input(input).output(output))));
     let answer = vec![Act::text("Hi."), used, Act::end()];
     let shop = agent([answer, endless()]);
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, shop).await;

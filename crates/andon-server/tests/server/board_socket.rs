@@ -57,13 +57,13 @@ async fn a_socket_of_the_board_says_that_the_server_ends() {
 /// Checks P11.
 #[tokio::test]
 async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     let endless = std::iter::repeat_with(endless).take(9);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(endless)).await;
     let mut keys = Vec::new();
     for user in ["ada", "bob"] {
         let scopes = vec!["run:create".to_owned(), "run:read".to_owned()];
-        let new = NewKey { name: user.to_owned(), user: Some(user.to_owned()), scopes, ..NewKey::default() };
+        let new = NewKey::new(user.to_owned(), scopes).user(user.to_owned());
         let (id, key) = house.key(new).await;
         let begin =
             house.request(Method::POST, "/v1/runs").bearer_auth(&key).json(&json!({"app": "shop", "input": "Go."}));
@@ -92,7 +92,7 @@ async fn a_ticket_shows_no_more_of_the_board_than_its_key_and_ends_with_it() {
 /// The server closes the connection of a client that reads nothing, and its place is free again.
 #[tokio::test]
 async fn a_client_that_does_not_read_the_board_is_let_go() {
-    let options = Options { stalled: Duration::from_millis(300), max_feeds: 1, ..Options::default() };
+    let options = Options::new().stalled(Duration::from_millis(300)).max_feeds(1);
     let many = std::iter::repeat_with(endless).take(3_000);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
     let run = |n: usize| json!({"session": format!("s{n}"), "input": "x".repeat(60)});
@@ -117,7 +117,7 @@ async fn a_client_that_does_not_read_the_board_is_let_go() {
 #[ignore = "it takes real time, and a busy machine is slow for reasons of its own: cargo xtask test --long runs it"]
 async fn a_client_that_reads_the_board_slowly_stays() {
     // The kernel accepts more when half of its send buffer is free: with this reader that is more often than once a second.
-    let options = Options { stalled: Duration::from_millis(1_500), ..Options::default() };
+    let options = Options::new().stalled(Duration::from_millis(1_500));
     let many = std::iter::repeat_with(endless).take(600);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
     for n in 0..200 {

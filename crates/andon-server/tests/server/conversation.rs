@@ -197,7 +197,7 @@ async fn of_a_very_long_run_the_prompt_and_the_last_turns_are_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_few_conversations_are_shown_at_one_time_and_each_until_it_has_been_read() {
-    let options = Options { max_showing: 2, ..Options::default() };
+    let options = Options::new().max_showing(2);
     let shop = Agent::builder().model(ScriptedModel::new([answer("Hello.")]));
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, shop).await;
     begun(&inside, "one", json!({})).await.outcome().await;

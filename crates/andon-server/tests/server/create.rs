@@ -91,7 +91,7 @@ async fn a_repetition_finds_its_run_also_when_the_app_was_edited_or_is_gone() {
     let inside = Inside::new(agent([endless()])).await;
     let run = inside.start(json!({"run_id": "r"})).await;
     let apps = inside.server.apps();
-    let limits = Limits { turns: Some(2), ..Limits::NONE };
+    let limits = Limits::new().turns(2);
     let edited = Agent::builder().name("shop").model(ScriptedModel::new([])).limits(limits);
     apps.put(edited.runtime(&inside.runtime).build().unwrap(), None);
     let again = inside.post("/v1/runs", order(json!({"run_id": "r"}))).await;

@@ -178,7 +178,7 @@ async fn raw_reader(house: &House, run: &str) -> TcpStream {
 #[tokio::test]
 async fn a_connection_that_is_closed_or_reset_on_a_silent_feed_is_noticed_at_once() {
     // So that it is not the next heartbeat that notices it.
-    let options = Options { heartbeat: Duration::from_secs(3600), ..Options::default() };
+    let options = Options::new().heartbeat(Duration::from_secs(3600));
     let many = std::iter::repeat_with(endless).take(3);
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent(many)).await;
     for how in ["close", "reset", "half"] {

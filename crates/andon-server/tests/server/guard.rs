@@ -7,11 +7,8 @@ use crate::common::*;
 const CREATE: &str = r#"{"app": "shop", "input": "hello"}"#;
 
 async fn house() -> House {
-    let options = Options {
-        hosts: vec!["andon.example".to_owned()],
-        origins: vec!["https://app.example/".to_owned()],
-        ..Options::default()
-    };
+    let options =
+        Options::new().hosts(vec!["andon.example".to_owned()]).origins(vec!["https://app.example/".to_owned()]);
     House::build(Arc::new(MemoryJournal::new()), options, agent([])).await
 }
 

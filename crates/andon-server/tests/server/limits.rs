@@ -39,7 +39,7 @@ async fn a_head_that_is_too_large_is_refused_and_the_connection_closed() {
 
 #[tokio::test]
 async fn a_small_limit_for_heads_is_kept_and_one_below_what_is_possible_does_no_harm() {
-    let house = house(Options { max_head: 512, ..Options::default() }).await;
+    let house = house(Options::new().max_head(512)).await;
     let answer =
         house.raw(format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(600))).await.unwrap();
     assert_eq!(answer.status, 431);
@@ -48,7 +48,7 @@ async fn a_small_limit_for_heads_is_kept_and_one_below_what_is_possible_does_no_
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
-    let house = house(Options { head_time: SHORT, ..Options::default() }).await;
+    let house = house(Options::new().head_time(SHORT)).await;
     let begun = Instant::now();
     let half = house.sent("GET /v1/runs HTTP/1.1\r\nhost: loc").await;
     assert_eq!(half.closed().await, b"");
@@ -67,7 +67,7 @@ async fn a_head_that_never_ends_is_closed_in_time_however_it_drips() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let house = house(Options { head_time: SHORT, ..Options::default() }).await;
+    let house = house(Options::new().head_time(SHORT)).await;
     let mut raw = Raw::open(house.address()).await;
     for _ in 0..2 {
         raw.send(GET_RUNS).await;
@@ -78,7 +78,7 @@ async fn an_idle_connection_is_closed() {
 
 #[tokio::test]
 async fn a_body_that_never_arrives_times_out() {
-    let house = house(Options { body_idle: SHORT, ..Options::default() }).await;
+    let house = house(Options::new().body_idle(SHORT)).await;
     for begun in ["content-length: 100\r\n\r\n{\"app\"", "transfer-encoding: chunked\r\n\r\n5\r\n{\"app\r\n"] {
         let mut raw = house.sent(format!("{POST_RUNS}{begun}")).await;
         let answer = raw.answer().await.unwrap();
@@ -91,7 +91,7 @@ async fn a_body_that_never_arrives_times_out() {
 
 #[tokio::test]
 async fn a_body_that_drips_forever_times_out_too() {
-    let options = Options { body_idle: SHORT, body_time: Duration::from_millis(600), ..Options::default() };
+    let options = Options::new().body_idle(SHORT).body_time(Duration::from_millis(600));
     let house = house(options).await;
     let mut raw = house.sent(format!("{POST_RUNS}transfer-encoding: chunked\r\n\r\n")).await;
     let mut beat = interval(Duration::from_millis(20));
@@ -133,7 +133,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
-    let options = Options { max_connections: 3, reserved_connections: 1, ..Options::default() };
+    let options = Options::new().max_connections(3).reserved_connections(1);
     let house = house(options).await;
     let run = house.start(json!({})).await;
     // The client's own connection is one; these are the others.
@@ -178,7 +178,7 @@ async fn when_all_connections_are_taken_the_cord_can_still_be_pulled() {
 async fn a_reserved_connection_has_a_short_timeout() {
     // On other connections a head may take an hour.
     let hour = Duration::from_secs(3_600);
-    let options = Options { max_connections: 0, reserved_connections: 1, head_time: hour, ..Options::default() };
+    let options = Options::new().max_connections(0).reserved_connections(1).head_time(hour);
     let house = house(options).await;
     let sits = Raw::open(house.address()).await;
     let late = Raw::open(house.address()).await;
@@ -197,8 +197,7 @@ async fn a_reserved_connection_has_a_short_timeout() {
 /// Checks P1: a client that waits for a run to settle does not keep others from the cord.
 #[tokio::test]
 async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
-    let options =
-        Options { max_connections: 1, reserved_connections: 1, wait: Duration::from_secs(3600), ..Options::default() };
+    let options = Options::new().max_connections(1).reserved_connections(1).wait(Duration::from_secs(3600));
     let log = ToolLog::new();
     let calls = Act::call(0, "c0", "slow", "{}").into_iter().chain([Act::tool_use()]).collect();
     let tool = slow("slow", Duration::from_secs(600), &log).grace(Duration::from_secs(600));
@@ -227,35 +226,33 @@ async fn nobody_waits_for_a_run_to_settle_on_a_reserved_connection() {
 #[tokio::test]
 async fn settings_that_are_as_large_as_can_be_do_no_harm() {
     let (most, forever) = (usize::MAX, Duration::MAX);
-    let options = Options {
-        max_body: most,
-        max_bodies: most,
-        max_vital_bodies: most,
-        max_frame: most,
-        max_depth: most,
-        max_runs: most,
-        max_feeds: most,
-        max_connections: most,
-        reserved_connections: most,
-        max_creating: most,
-        max_reading: most,
-        max_answers: most,
-        max_cancelling: most,
-        max_waiting: most,
-        max_remembered: most,
-        frames_a_second: u32::MAX,
-        head_time: forever,
-        body_idle: forever,
-        body_time: forever,
-        stalled: forever,
-        heartbeat: forever,
-        record_patience: forever,
-        wait: forever,
-        remember: forever,
-        drain: forever,
-        settle: forever,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .max_body(most)
+        .max_bodies(most)
+        .max_vital_bodies(most)
+        .max_frame(most)
+        .max_depth(most)
+        .max_runs(most)
+        .max_feeds(most)
+        .max_connections(most)
+        .reserved_connections(most)
+        .max_creating(most)
+        .max_reading(most)
+        .max_answers(most)
+        .max_cancelling(most)
+        .max_waiting(most)
+        .max_remembered(most)
+        .frames_a_second(u32::MAX)
+        .head_time(forever)
+        .body_idle(forever)
+        .body_time(forever)
+        .stalled(forever)
+        .heartbeat(forever)
+        .record_patience(forever)
+        .wait(forever)
+        .remember(forever)
+        .drain(forever)
+        .settle(forever);
     let house = house(options).await;
     let (run, other) = (house.start(json!({})).await, house.start(json!({})).await);
     house.feed(&run, None).await.until_type("delta").await;
@@ -287,7 +284,7 @@ async fn a_thousand_slow_heads(house: &House) -> Vec<Raw> {
 #[tokio::test]
 async fn a_thousand_slow_heads_keep_nobody_else_waiting() {
     // None is closed to make room: all of them stay open until the test ends.
-    let house = house(Options { head_time: Duration::from_secs(3_600), ..Options::default() }).await;
+    let house = house(Options::new().head_time(Duration::from_secs(3_600))).await;
     let slow = a_thousand_slow_heads(&house).await;
     house.until_figure("andon_connections_open", |open| open > slow.len() as u64).await;
     let run = house.start(json!({})).await;
@@ -298,7 +295,7 @@ async fn a_thousand_slow_heads_keep_nobody_else_waiting() {
 
 #[tokio::test]
 async fn a_thousand_slow_heads_are_all_closed_in_the_end() {
-    let house = house(Options { head_time: SHORT, ..Options::default() }).await;
+    let house = house(Options::new().head_time(SHORT)).await;
     for raw in a_thousand_slow_heads(&house).await {
         assert_eq!(raw.closed().await, b"");
     }
@@ -307,7 +304,7 @@ async fn a_thousand_slow_heads_are_all_closed_in_the_end() {
 
 #[tokio::test]
 async fn slow_bodies_do_not_use_up_the_slots_for_starting_runs() {
-    let house = house(Options { max_creating: 1, ..Options::default() }).await;
+    let house = house(Options::new().max_creating(1)).await;
     let mut dripping = Vec::new();
     for _ in 0..10 {
         let raw = house.sent(format!("{POST_RUNS}content-length: 100\r\n\r\n{{")).await;
@@ -325,7 +322,7 @@ const UNFINISHED: [&str; 2] = ["content-length: 307200\r\n\r\n{", "transfer-enco
 async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_own() {
     for unfinished in UNFINISHED {
         let (max_body, max_bodies) = (300 << 10, 900 << 10);
-        let house = house(Options { max_body, max_bodies, ..Options::default() }).await;
+        let house = house(Options::new().max_body(max_body).max_bodies(max_bodies)).await;
         let (run, other) = (house.start(json!({})).await, house.start(json!({})).await);
         let mut dripping = Vec::new();
         for _ in 0..3 {
@@ -361,7 +358,7 @@ async fn no_more_is_read_than_there_is_room_for_and_cancels_have_room_of_their_o
 
 #[tokio::test]
 async fn cancels_have_small_bodies_and_stalled_ones_block_no_others() {
-    let house = house(Options { max_frame: 4 << 10, max_vital_bodies: 8 << 10, ..Options::default() }).await;
+    let house = house(Options::new().max_frame(4 << 10).max_vital_bodies(8 << 10)).await;
     let run = house.start(json!({})).await;
     let large = format!(r#"{{"note": "{}"}}"#, "x".repeat(5 << 10));
     let answer = house.ask(&format!("POST /v1/runs/{run}/cancel"), &["host: localhost"], &large).await;
@@ -380,7 +377,7 @@ async fn cancels_have_small_bodies_and_stalled_ones_block_no_others() {
 
 #[tokio::test]
 async fn a_cancel_is_served_while_no_more_runs_are_taken() {
-    let house = house(Options { max_runs: 2, max_runs_of_user: 1, ..Options::default() }).await;
+    let house = house(Options::new().max_runs(2).max_runs_of_user(1)).await;
     let run = house.start(json!({})).await;
     let (status, problem) = house.post("/v1/runs", json!({"app": "shop", "input": "more"})).await;
     assert_eq!(
@@ -397,7 +394,7 @@ async fn a_cancel_is_served_while_no_more_runs_are_taken() {
 #[tokio::test]
 async fn a_cancel_is_served_while_the_places_of_those_who_start_runs_are_taken() {
     let journal: Arc<dyn Journal> = Arc::new(TestJournal::slow(None, Duration::from_secs(3)));
-    let options = Options { max_creating: 1, record_patience: PATIENCE, ..Options::default() };
+    let options = Options::new().max_creating(1).record_patience(PATIENCE);
     let house = House::build(journal, options, agent([endless(), endless()])).await;
     let run = house.start(json!({})).await;
     let creating = house.start(json!({}));
@@ -448,7 +445,7 @@ fn events(bytes: &[u8]) -> Vec<Event> {
 #[tokio::test]
 async fn a_reader_that_stalls_is_closed_costs_nobody_anything_and_can_go_on_where_it_was() {
     let flood = vec![Act::Flood(PIECE, PIECES), Act::end()];
-    let options = Options { stalled: Duration::from_secs(1), ..Options::default() };
+    let options = Options::new().stalled(Duration::from_secs(1));
     let house = House::build(Arc::new(MemoryJournal::new()), options, agent([flood])).await;
     let run = house.start(json!({})).await;
     let mut deaf = Raw::narrow(house.address()).await;

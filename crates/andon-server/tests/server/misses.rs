@@ -171,7 +171,7 @@ struct Guarded {
 
 impl Guarded {
     async fn new() -> Self {
-        let options = Options { auth: true, ..Options::default() };
+        let options = Options::new().auth(true);
         let answers = std::iter::repeat_with(endless).take(9);
         let house = House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await;
         let bank = Agent::builder().name("bank").model(ScriptedModel::new([]));
@@ -204,7 +204,7 @@ impl Guarded {
 /// A key: its id and the key itself.
 async fn key(house: &House, name: &str, tenant: &str, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    let new = NewKey { name: name.to_owned(), tenant: Some(tenant.to_owned()), scopes, ..NewKey::default() };
+    let new = NewKey::new(name.to_owned(), scopes).tenant(tenant.to_owned());
     house.key(new).await
 }
 

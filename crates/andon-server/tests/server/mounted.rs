@@ -67,7 +67,7 @@ fn proxied(program: Router) -> Router {
 impl Outer {
     async fn new() -> Self {
         let runtime = Runtime::builder().observer(Board::new()).build();
-        let options = Options { drain: Duration::from_millis(1), ..Options::default() };
+        let options = Options::new().drain(Duration::from_millis(1));
         let server = Server::with_dialects(&runtime, options, vec![Arc::new(andon_adk::Adk::default())]).await.unwrap();
         let shop = agent(std::iter::repeat_with(endless).take(9)).name("shop").runtime(&runtime);
         server.apps().put(shop.build().unwrap(), None);
@@ -200,7 +200,7 @@ async fn without_a_sign_in_nothing_but_the_page_and_health_is_served() {
     assert_eq!(outer.get("/agents/list-apps").await.status(), StatusCode::UNAUTHORIZED);
     // Neither a key nor a made-up cookie is a sign-in.
     let made = outer.server.keys().create(
-        NewKey { name: "eve".into(), scopes: vec!["admin".into()], ..NewKey::default() },
+        NewKey::new("eve", vec!["admin".into()]),
         outer.runtime.now().wall,
         outer.runtime.shelf(),
     );
@@ -399,7 +399,7 @@ async fn the_program_ends_once_the_server_has_shut_down_and_every_feed_has_its_e
 
 /// A server of its own for the tests below.
 async fn server(auth: bool) -> Server {
-    let options = Options { auth, ..Options::default() };
+    let options = Options::new().auth(auth);
     let runtime = Runtime::builder().one_lane().build();
     Server::with_dialects(&runtime, options, vec![Arc::new(andon_adk::Adk::default())]).await.unwrap()
 }

@@ -7,7 +7,7 @@ use crate::house::{Answered, answered};
 use crate::issuer::{LocalIssuer, Signer, b64, hashed, now};
 
 async fn house(oidc: Oidc) -> House {
-    let options = Options { oidc: Some(oidc), head_time: Duration::from_secs(60), ..Options::default() };
+    let options = Options::new().oidc(oidc).head_time(Duration::from_secs(60));
     House::build(Arc::new(MemoryJournal::new()), options, agent(std::iter::repeat_with(endless).take(9))).await
 }
 

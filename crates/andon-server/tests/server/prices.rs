@@ -7,7 +7,7 @@ use crate::common::*;
 /// A price list in which everything costs one unit per thousand tokens.
 fn prices() -> Prices {
     let price: Price = "1000".parse().unwrap();
-    let all = ModelPrice { input: price, cache_read: price, cache_write: price, output: price };
+    let all = ModelPrice::new(price, price, price, price);
     Prices::new("EUR").unwrap().with("*", all).unwrap()
 }
 
@@ -16,7 +16,7 @@ async fn house(prices: Option<Prices>) -> House {
         vec![Act::text("Done."), Act::usage(1500, 500), Act::end()],
         vec![Act::text("Once upon a time"), Act::Silence],
     ];
-    let options = Options { prices, ..Options::default() };
+    let options = Options::new().prices(prices);
     House::build(Arc::new(MemoryJournal::new()), options, agent(answers)).await
 }
 
@@ -43,7 +43,7 @@ async fn a_receipt_tells_what_the_run_and_each_call_cost_and_so_does_a_cancel_th
 async fn a_run_costs_what_the_model_costs_that_answered_wherever_its_cost_is_read() {
     let price = |text: &str| {
         let price: Price = text.parse().unwrap();
-        ModelPrice { input: price, cache_read: price, cache_write: price, output: price }
+        ModelPrice::new(price, price, price, price)
     };
     // The model that is asked for is called `scripted`, and `scripted-1` answers.
     let list = Prices::new("EUR").unwrap().with("scripted", price("1000")).unwrap();

@@ -35,7 +35,7 @@ async fn a_cancel_that_comes_before_its_run_is_remembered_and_the_run_is_born_ca
 
 #[tokio::test(start_paused = true)]
 async fn a_remembered_cancel_expires_and_their_number_is_limited() {
-    let options = Options { remember: Duration::from_millis(30), max_remembered: 2, ..Options::default() };
+    let options = Options::new().remember(Duration::from_millis(30)).max_remembered(2);
     let inside = Inside::build(Arc::new(MemoryJournal::new()), options, agent([])).await;
     for id in ["a", "b", "a"] {
         assert_eq!(inside.post(&format!("/v1/runs/{id}/cancel"), json!({})).await.0, StatusCode::NOT_FOUND);

@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 const SHORT: Duration = Duration::from_millis(100);
 
 fn options(drain: Duration, settle: Duration) -> Options {
-    Options { drain, settle, ..Options::default() }
+    Options::new().drain(drain).settle(settle)
 }
 
 async fn silent(options: Options) -> House {

@@ -32,7 +32,7 @@ const PULLED: (Option<&str>, Option<bool>, Option<bool>) = (Some("urn:andon:not-
 /// Checks P1: a cancel waits for nothing, and nothing makes the server refuse it.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_takes_effect_however_many_wait_for_the_disk() {
-    let options = Options { max_cancelling: 2, ..Options::default() };
+    let options = Options::new().max_cancelling(2);
     let (inside, _, runs) = on_a_slow_disk(Duration::from_millis(900), options, &["a", "b", "c"]).await;
     let (a, b, c) = tokio::join!(
         inside.post("/v1/runs/a/cancel", json!({})),
@@ -49,7 +49,7 @@ async fn a_cancel_takes_effect_however_many_wait_for_the_disk() {
 /// Checks P1.
 #[tokio::test(start_paused = true)]
 async fn with_no_room_to_wait_for_the_disk_a_selector_and_one_call_are_stopped_too() {
-    let options = Options { max_cancelling: 0, ..Options::default() };
+    let options = Options::new().max_cancelling(0);
     let journal = TestJournal::slow(None, Duration::from_millis(100));
     let log = ToolLog::new();
     let calls = Act::call(0, "c0", "slow", "{}").into_iter().chain([Act::tool_use()]).collect();
@@ -83,7 +83,7 @@ async fn in_a_slow_tool(delay: Duration, options: Options) -> Inside {
 #[tokio::test(start_paused = true)]
 async fn with_no_room_to_wait_for_the_end_the_answer_does_not_wait_for_it() {
     let delay = Duration::from_millis(200);
-    let inside = in_a_slow_tool(delay, Options { max_waiting: 0, ..Options::default() }).await;
+    let inside = in_a_slow_tool(delay, Options::new().max_waiting(0)).await;
     let began = Instant::now();
     let (status, told) = inside.post("/v1/runs/r/cancel", json!({"wait": true})).await;
     assert_eq!((status, told["state"].as_str()), (StatusCode::ACCEPTED, Some("cancelling")), "{told}");

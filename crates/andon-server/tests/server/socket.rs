@@ -89,7 +89,7 @@ async fn a_harder_cancel_over_the_socket_hardens() {
 
 #[tokio::test]
 async fn invalid_messages_close_the_socket_with_a_reason_and_touch_no_run() {
-    let options = Options { max_frame: 1000, ..Options::default() };
+    let options = Options::new().max_frame(1000);
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
@@ -116,7 +116,7 @@ async fn invalid_messages_close_the_socket_with_a_reason_and_touch_no_run() {
 
 #[tokio::test]
 async fn a_flood_closes_the_socket() {
-    let options = Options { frames_a_second: 10, ..Options::default() };
+    let options = Options::new().frames_a_second(10);
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;
     let mut socket = open(&house, &run, "").await.unwrap();
@@ -132,8 +132,7 @@ async fn a_flood_closes_the_socket() {
 
 #[tokio::test]
 async fn a_silent_socket_is_pinged_and_a_client_that_never_answers_is_gone() {
-    let options =
-        Options { heartbeat: Duration::from_millis(200), stalled: Duration::from_secs(8), ..Options::default() };
+    let options = Options::new().heartbeat(Duration::from_millis(200)).stalled(Duration::from_secs(8));
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let mut socket = open(&house, &run, "").await.unwrap();
@@ -156,7 +155,7 @@ fn torrent() -> Vec<Act> {
 
 #[tokio::test]
 async fn a_socket_that_is_not_read_is_closed_when_it_has_stalled_for_too_long() {
-    let options = Options { stalled: Duration::from_millis(300), ..Options::default() };
+    let options = Options::new().stalled(Duration::from_millis(300));
     let house = house_with(options, vec![torrent()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let socket = open(&house, &run, "").await.unwrap();
@@ -166,7 +165,7 @@ async fn a_socket_that_is_not_read_is_closed_when_it_has_stalled_for_too_long() 
 
 #[tokio::test]
 async fn a_socket_that_is_not_read_is_closed_also_where_the_routes_are_mounted_elsewhere() {
-    let options = Options { stalled: Duration::from_millis(300), ..Options::default() };
+    let options = Options::new().stalled(Duration::from_millis(300));
     let house = house_with(options, vec![torrent()]).await;
     let run = house.start(json!({"on_disconnect": "cancel"})).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -219,7 +218,7 @@ async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
     let journal = TestJournal::slow(None, Duration::from_secs(3));
     let patience = Duration::from_secs(90);
     let settle = Duration::from_millis(50);
-    let options = Options { drain: Duration::ZERO, settle, record_patience: patience, ..Options::default() };
+    let options = Options::new().drain(Duration::ZERO).settle(settle).record_patience(patience);
     let house = House::build(Arc::new(journal), options, agent([endless()])).await;
     let run = house.start(json!({})).await;
     let mut socket = open(&house, &run, "").await.unwrap();
@@ -230,7 +229,7 @@ async fn shutting_down_closes_a_socket_whose_run_has_no_end_yet() {
 
 #[tokio::test]
 async fn a_bad_upgrade_is_refused_with_a_problem() {
-    let options = Options { max_feeds_of_user: 1, ..Options::default() };
+    let options = Options::new().max_feeds_of_user(1);
     let house = house_with(options, vec![endless()]).await;
     let run = house.start(json!({})).await;
     let half = house.request(Method::GET, &format!("/v1/runs/{run}/events")).header("upgrade", "websocket");

@@ -11,14 +11,14 @@ use crate::ws::{connect, rest};
 
 /// A server that requires keys.
 async fn house() -> House {
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     House::build(Arc::new(MemoryJournal::new()), options, agent(std::iter::repeat_with(endless).take(9))).await
 }
 
 /// A key of ada's: its id and the key itself.
 async fn key(house: &House, scopes: &[&str]) -> (String, String) {
     let scopes = scopes.iter().map(|&scope| scope.to_owned()).collect();
-    let new = NewKey { name: "ada".to_owned(), scopes, ..NewKey::default() };
+    let new = NewKey::new("ada", scopes);
     house.key(new).await
 }
 
@@ -96,7 +96,7 @@ async fn a_server_that_others_reach_asks_for_keys_or_does_not_serve() {
     let open = House::silent().await;
     let refused = open.server.serve(everywhere().await.unwrap()).unwrap_err();
     assert!(matches!(refused, ServeError::NotLoopback(_)) && refused.to_string().contains("--auth"), "{refused}");
-    let options = Options { auth: true, ..Options::default() };
+    let options = Options::new().auth(true);
     let guarded = Server::new(&open.runtime, options).await.unwrap();
     let serving = guarded.serve(everywhere().await.unwrap()).unwrap();
     let url = format!("http://127.0.0.1:{}/v1/runs", serving.address().port());

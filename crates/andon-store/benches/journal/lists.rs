@@ -25,7 +25,7 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let accepted = Arc::new(Accepted::new(run.clone(), session, input));
     let mut progress = Progress::new(Arc::clone(&accepted));
     let text = format!("There is little to say about {number}, and this is it.");
-    let message = Message { role: Role::Assistant, parts: vec![Part::Text { text }], cut: None };
+    let message = Message::new(Role::Assistant, vec![Part::Text { text }]);
     let stop = ModelStop::EndTurn;
     let mut events = vec![Event::RunStarted, Event::model_started(1, "bench")];
     if settles {
@@ -41,13 +41,7 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let wall = Wall(1_000_000 + number as u64);
     let record = |(place, event)| {
         let at = Stamp { wall, mono_us: 0 };
-        Entry::Fact(Arc::new(Record {
-            v: andon_runtime::core::FORMAT_VERSION,
-            seq: place as u64 + 1,
-            epoch: 1,
-            at,
-            event,
-        }))
+        Entry::Fact(Arc::new(Record::new(place as u64 + 1, 1, at, event)))
     };
     let entries = [Event::RunAccepted { accepted }].into_iter().chain(events).enumerate().map(record).collect();
     Batch::new(run, 1, entries).standing(Standing::of(&progress))
@@ -95,29 +89,26 @@ pub(crate) fn lists() -> Vec<Line> {
         write(&*journal, (0..SETTLED).map(|number| turn(number, somewhere(number), true))).await;
         write(&*journal, (SETTLED..SETTLED + OPEN).map(|number| turn(number, somewhere(number), false))).await;
         let some = |text: &str| Some(text.to_owned());
-        let of = || SessionFilter { limit: Some(20), ..SessionFilter::default() };
-        let which = || RunFilter { limit: Some(21), ..RunFilter::default() };
+        let of = || SessionFilter::new().limit(20);
+        let which = || RunFilter::new().limit(21);
         let sessions = [
             ("sessions, 20 of all", of()),
-            ("sessions, 20 of an app", SessionFilter { app: some("app-1"), ..of() }),
-            ("sessions, those of an app that was used long ago", SessionFilter { app: some("rare"), ..of() }),
-            ("sessions, 20 of a user", SessionFilter { user: some("user-1"), ..of() }),
-            ("sessions, those of a user who was here long ago", SessionFilter { user: some("rare"), ..of() }),
+            ("sessions, 20 of an app", of().app(some("app-1"))),
+            ("sessions, those of an app that was used long ago", of().app(some("rare"))),
+            ("sessions, 20 of a user", of().user(some("user-1"))),
+            ("sessions, those of a user who was here long ago", of().user(some("rare"))),
         ];
         let runs = [
             ("runs, 20 of all", which()),
-            ("runs, 20 that are running", RunFilter { state: Some(State::Running), ..which() }),
-            ("runs, those that wait, of which there are none", RunFilter { state: Some(State::Waiting), ..which() }),
-            ("runs, 20 that have settled", RunFilter { settled: Some(true), ..which() }),
-            ("runs, 20 of an app", RunFilter { app: some("app-1"), ..which() }),
-            ("runs, 20 of an app that was used long ago", RunFilter { app: some("rare"), ..which() }),
-            ("runs, 20 of a user", RunFilter { user: some("user-1"), ..which() }),
-            ("runs, 20 of a user who was here long ago", RunFilter { user: some("rare"), ..which() }),
-            (
-                "runs, those of that user that are running: none",
-                RunFilter { user: some("rare"), state: Some(State::Running), ..which() },
-            ),
-            ("runs, 20 of a session", RunFilter { session: some("session-7"), ..which() }),
+            ("runs, 20 that are running", which().state(State::Running)),
+            ("runs, those that wait, of which there are none", which().state(State::Waiting)),
+            ("runs, 20 that have settled", which().settled(true)),
+            ("runs, 20 of an app", which().app(some("app-1"))),
+            ("runs, 20 of an app that was used long ago", which().app(some("rare"))),
+            ("runs, 20 of a user", which().user(some("user-1"))),
+            ("runs, 20 of a user who was here long ago", which().user(some("rare"))),
+            ("runs, those of that user that are running: none", which().user(some("rare")).state(State::Running)),
+            ("runs, 20 of a session", which().session(some("session-7"))),
         ];
         let mut lines = Vec::new();
         let line = |what, reached| Line { what, reached, unit: "ms", goal: Goal::AtMost(5.0) };

@@ -97,7 +97,7 @@ impl Written {
     fn record(&mut self, event: Event) -> Entry {
         self.seq += 1;
         let at = Stamp::default();
-        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq: self.seq, epoch: 1, at, event }))
+        Entry::Fact(Arc::new(Record::new(self.seq, 1, at, event)))
     }
 
     fn batch(&self, entries: Vec<Entry>) -> Batch {

@@ -224,7 +224,7 @@ impl Life {
         }
         let client = self.client()?;
         let recovered = self.recover_all().await?;
-        for Recovered { run, fate } in &recovered {
+        for Recovered { run, fate, .. } in &recovered {
             if matches!(fate, Fate::Parked { .. } | Fate::Unreadable { .. }) {
                 bail!("{run} was recovered as {fate:?}");
             }
@@ -249,7 +249,7 @@ impl Life {
     /// A process that drives nothing leaves a cancel request for a run that nobody drives.
     async fn leave_request(&self, run: &RunId) -> Result<()> {
         let (reason, force, requested_at) = (Reason::Requested, Force::Graceful, Stamp::default());
-        let request = CancelRequest { reason, force, by: None, note: None, grace_ms: None, requested_at };
+        let request = CancelRequest::new(reason, force, requested_at);
         match self.journal.request_cancel(run, request).await {
             Ok(Requested::Recorded) => {
                 self.witness.tell(What::Acknowledged { run: run.to_string(), reply: ReplyKind::Accepted });
@@ -286,7 +286,7 @@ async fn return_to(
     scenes: &mut JoinSet<()>,
 ) -> Result<Vec<Returned>> {
     let mut living = Vec::new();
-    for Recovered { run, fate } in recovered {
+    for Recovered { run, fate, .. } in recovered {
         let Fate::LivesOn { session, .. } = fate else { continue };
         let found = client.runtime.find(run).await?.with_context(|| format!("{run} lives on and is gone"))?;
         let watching = client.watch(found, past.cursor(run));

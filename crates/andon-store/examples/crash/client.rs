@@ -99,6 +99,8 @@ impl Watching {
                 Ok(_) => What::FeedEnded { run },
                 Err(error) => What::NotSettled { run, why: error.to_string() },
             },
+            #[cfg(not(andon_whole))]
+            Some(_) => return item,
         });
         item
     }
@@ -120,6 +122,8 @@ impl Watching {
                 Some(FeedItem::Delta(_)) => deltas -= 1,
                 Some(FeedItem::Fact(_) | FeedItem::TextLost { .. }) => {}
                 None => return false,
+                #[cfg(not(andon_whole))]
+                Some(_) => {}
             }
         }
         true

@@ -70,7 +70,7 @@ fn seq(stored: &Stored) -> Seq {
 
 fn settled(seq: Seq, epoch: Epoch) -> Entry {
     let event = Event::RunSettled { outcome: Arc::new(Ending::Lost) };
-    let record = Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at: Stamp::default(), event };
+    let record = Record::new(seq, epoch, Stamp::default(), event);
     Entry::Fact(Arc::new(record))
 }
 

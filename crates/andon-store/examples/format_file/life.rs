@@ -73,7 +73,7 @@ impl Life {
         let state = [("colour", json!("blue")), ("user:name", json!("Ada")), ("app:motd", json!({"text": "Hello"}))];
         let state = state.map(|(key, value)| (key.to_owned(), Some(value)));
         monday.change_state(StateChange::from(state)).await?;
-        let note = Kept { kind: "note".to_owned(), name: "first".to_owned(), at: Wall(1), value: json!({"line": 1}) };
+        let note = Kept::new("note", "first", Wall(1), json!({"line": 1}));
         self.agent.runtime().keep(monday.key(), vec![note], StateChange::new()).await?;
         self.journal.shelf().keep("calibration", "script", json!({"factor": 2})).await?;
         Ok(())
@@ -110,8 +110,7 @@ impl Life {
         let friday = self.agent.session("bob", "friday")?;
         let run = friday.prompt("Go on.").run_id(RunId::new("asked-to-stop")?).start()?;
         self.until(&run, |stored| text(stored).ends_with("can.")).await?;
-        let (reason, force, note) = (Reason::Requested, Force::Graceful, Some("from elsewhere".into()));
-        let request = CancelRequest { reason, force, by: Some("bob".into()), note, grace_ms: None, requested_at: AT };
+        let request = CancelRequest::new(Reason::Requested, Force::Graceful, AT).by("bob").note("from elsewhere");
         self.journal.request_cancel(run.id(), request).await?;
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::schema::VERSION;
 
 /// Why a database cannot be used, and what to do.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum OpenError {
     /// Another process is using it.
     #[error("{path} is in use by {}: stop that first, or choose another file", holder(.owner.as_deref()))]

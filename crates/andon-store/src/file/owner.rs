@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The process that holds a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Owner {
     /// Its process id.
     pub pid: u32,

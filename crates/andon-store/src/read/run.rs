@@ -18,7 +18,7 @@ pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<Stor
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
     let found = connection.prepare_cached(sql)?.query_row([run.as_str()], columns).optional()?;
     let Some((id, epoch, settled_at)) = found else { return Ok(None) };
-    let mut stored = Stored { epoch, settled_at, ..Stored::default() };
+    let mut stored = Stored::new().epoch(epoch).settled_at(settled_at);
     stored.entries = entries(connection, id)?;
     stored.addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
     stored.requests = bodies(connection, "SELECT body FROM cancel_requests WHERE run = ?1 ORDER BY number", id)?;
@@ -52,7 +52,7 @@ pub(crate) fn account(connection: &Connection, run: &RunId) -> RowResult<Option<
     let read = || -> RowResult<Stored> {
         let entries = records(connection, OF_CALLS, id)?.into_iter().map(Entry::Fact).collect();
         let addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
-        Ok(Stored { epoch, entries, addenda, ..Stored::default() })
+        Ok(Stored::new().epoch(epoch).entries(entries).addenda(addenda))
     };
     match read() {
         Ok(stored) => Ok(Some(stored)),

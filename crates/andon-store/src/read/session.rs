@@ -58,8 +58,9 @@ pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<
     let mut query = connection.prepare_cached(
         "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
     )?;
-    let kept =
-        |row: &Row<'_>| Ok(Kept { kind: row.get(0)?, name: row.get(1)?, at: wall(row, 2)?, value: parse(row, 3)? });
+    let kept = |row: &Row<'_>| {
+        Ok(Kept::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?, wall(row, 2)?, parse(row, 3)?))
+    };
     query.query_and_then(params![session.id, kind], kept)?.collect()
 }
 
@@ -78,5 +79,5 @@ pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<
         runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
     }
     let kept = kept_with(connection, key, kind)?;
-    Ok(Some(Moved { session: key.clone(), created_at, state, kept, runs }))
+    Ok(Some(Moved::new(key.clone(), created_at).state(state).kept(kept).runs(runs)))
 }

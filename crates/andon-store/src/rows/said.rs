@@ -51,7 +51,7 @@ pub(crate) fn read(text: &str) -> serde_json::Result<Vec<Arc<Message>>> {
     };
     let message = |SaidMessage(role, parts, cut)| {
         let parts = parts.into_iter().map(part).collect();
-        Arc::new(Message { role, parts, cut })
+        Arc::new(Message::new(role, parts).cut(cut))
     };
     Ok(messages.into_iter().map(message).collect())
 }
@@ -82,13 +82,13 @@ mod tests {
     use super::*;
 
     fn message(role: Role, parts: Vec<Part>, cut: Option<Cut>) -> Arc<Message> {
-        Arc::new(Message { role, parts, cut })
+        Arc::new(Message::new(role, parts).cut(cut))
     }
 
     #[test]
     fn messages_are_read_as_they_were_written() {
         let id = CallId::new("c").unwrap();
-        let call = ToolCall { id: id.clone(), name: "look".to_owned(), arguments: "{\"a\": 1.50}".to_owned() };
+        let call = ToolCall::new(id.clone(), "look", "{\"a\": 1.50}");
         let thought = Part::Thinking { text: "hm".to_owned(), signature: Some(Signature::new("us", "seal")) };
         let said = [
             message(Role::User, vec![Part::Text { text: "ä \"b\"\n🙂".to_owned() }], None),

@@ -15,6 +15,8 @@ pub(crate) fn state_number(state: State) -> Option<i64> {
         State::Waiting => Some(2),
         State::Cancelling => Some(3),
         State::Settled => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
@@ -59,7 +61,7 @@ pub(crate) fn run_id(row: &Row<'_>, column: usize) -> RowResult<RunId> {
 pub(crate) fn session_key(row: &Row<'_>, first: usize) -> RowResult<SessionKey> {
     let text = |column: usize| row.get::<_, String>(first + column);
     let session = SessionId::new(text(3)?).map_err(|error| unreadable(&error))?;
-    Ok(SessionKey { tenant: text(0)?.into(), app: text(1)?.into(), user: text(2)?.into(), session })
+    Ok(SessionKey::checked(&text(0)?, text(1)?, text(2)?, session))
 }
 
 pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {

@@ -61,7 +61,7 @@ pub(crate) enum Row {
 
 impl Encoded {
     pub(crate) fn new(batch: &Batch) -> Result<Self, JournalError> {
-        let Batch { run, epoch, entries, takes_over, standing } = batch;
+        let Batch { run, epoch, entries, takes_over, standing, .. } = batch;
         let mut encoded = Self {
             run: run.clone(),
             epoch: *epoch,

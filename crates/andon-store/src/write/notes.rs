@@ -49,7 +49,7 @@ impl Store {
         };
         let next = "SELECT coalesce(max(number), 0) + 1 FROM addenda WHERE run = ?1";
         let number = self.connection.prepare_cached(next)?.query_row([id], |row| row.get(0))?;
-        let addendum = Addendum { v: andon_runtime::core::FORMAT_VERSION, number, at, what: what.clone() };
+        let addendum = Addendum::new(number, at, what.clone());
         self.add_addendum(id, &addendum)
     }
 

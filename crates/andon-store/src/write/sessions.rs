@@ -95,7 +95,7 @@ impl Store {
             "INSERT INTO kept (session, kind, name, at, body) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET at = excluded.at, body = excluded.body",
         )?;
-        for Kept { kind, name, at, value } in things {
+        for Kept { kind, name, at, value, .. } in things {
             insert.execute(params![session, kind, name, int(at.0), json(value)?])?;
         }
         Ok(())

@@ -94,7 +94,7 @@ SELECT count(*) FROM counted";
         let (run, session) = (RunId::new(number.to_string()).unwrap(), SessionKey::new("shop", "ada", "s").unwrap());
         let accepted = Accepted::new(run.clone(), session, Arc::new(Message::user("pages and pages ".repeat(1 << 14))));
         let (event, at) = (Event::RunAccepted { accepted: Arc::new(accepted) }, Stamp { wall: Wall(1), mono_us: 1 });
-        let record = Record { v: andon_runtime::core::FORMAT_VERSION, seq: 1, epoch: 1, at, event };
+        let record = Record::new(1, 1, at, event);
         Batch::new(run, 1, vec![Entry::Fact(Arc::new(record))])
     }
 

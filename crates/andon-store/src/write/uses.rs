@@ -157,7 +157,7 @@ mod tests {
 
     fn entry(seq: u64, at: u64, event: Event) -> Entry {
         let at = Stamp { wall: Wall(at), mono_us: at };
-        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch: 1, at, event }))
+        Entry::Fact(Arc::new(Record::new(seq, 1, at, event)))
     }
 
     fn write(store: &mut Store, run: &str, entries: Vec<Entry>) {

@@ -97,15 +97,15 @@ async fn receipts_are_made_from_a_file_of_every_format() {
         let expected = (Some(Reason::Requested), Some("ada"), Some("stop button"), true, 1);
         assert_eq!(told, expected, "{}", old.name);
         // A figure that the provider had not reported used to be written as 0.
-        let at_least_0 = Figure { value: None, provenance: Provenance::Bounded, low: Some(0), high: None };
+        let at_least_0 = Figure::new().provenance(Provenance::Bounded).low(0);
         let (none, reasoning) = if old.says_who_answered() {
             (Figure::UNKNOWN, Figure::UNKNOWN)
         } else {
             (Figure::reported(0), at_least_0)
         };
-        let delivered = Usage { cache_read: none, cache_write: none, reasoning: none, ..Usage::reported(8, 6) };
-        let billed = Usage { reasoning, ..Used::cut(delivered).billed };
-        assert_eq!(stopped.usage, Used { delivered, billed }, "{}", old.name);
+        let delivered = Usage::reported(8, 6).cache_read(none).cache_write(none).reasoning(none);
+        let billed = (Used::cut(delivered).billed).reasoning(reasoning);
+        assert_eq!(stopped.usage, Used::new(delivered, billed), "{}", old.name);
         let called = life.stored("called").await.receipt().unwrap();
         let calls: Vec<_> = called.calls.iter().map(|call| (call.tool.as_str(), call.verdict)).collect();
         assert_eq!(calls, [("look", Verdict::Finished)], "{}", old.name);

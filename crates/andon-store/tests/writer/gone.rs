@@ -23,13 +23,7 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     }
     let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let (sessions, s) = (journal.sessions(), &told.session);
-    let moved = andon_runtime::Moved {
-        session: key("moved"),
-        created_at: Wall(1),
-        state: StateMap::new(),
-        kept: Vec::new(),
-        runs: Vec::new(),
-    };
+    let moved = andon_runtime::Moved::new(key("moved"), Wall(1)).state(StateMap::new());
     vec![
         ("append", ending(told.give(journal, [told.clone().quieted()]))),
         ("a broken append", ending(told.give(journal, [told.clone().settled(), told.clone().settled()]))),
@@ -144,7 +138,7 @@ async fn when_the_writer_panics_a_run_in_progress_ends_and_the_next_process_comp
         session.run("Again").await.unwrap();
         let said: Vec<String> = session.history().await.unwrap().iter().map(|message| message.text()).collect();
         assert_eq!((&said[..2], &said[said.len() - 2..]), (&s(["Before", "Hello."])[..], &s(["Again", "Well."])[..]));
-        let unsettled = RunFilter { settled: Some(false), ..RunFilter::default() };
+        let unsettled = RunFilter::new().settled(false);
         assert_eq!(runtime.list_runs(unsettled).await, Ok(Vec::new()), "{seam}");
     }
 }

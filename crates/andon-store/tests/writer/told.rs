@@ -18,7 +18,7 @@ pub(crate) fn stamp() -> Stamp {
 
 pub(crate) fn request() -> CancelRequest {
     let (reason, force) = (Reason::Requested, Force::Graceful);
-    CancelRequest { reason, force, by: None, note: Some("stop".into()), grace_ms: None, requested_at: stamp() }
+    CancelRequest::new(reason, force, stamp()).note("stop")
 }
 
 /// A run whose entries a test makes by hand. Each entry continues from the previous one.
@@ -40,7 +40,7 @@ impl Told {
         self.seq += 1;
         self.span = Span::new(self.seq);
         let (seq, epoch, at) = (self.seq, self.epoch, stamp());
-        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at, event }))
+        Entry::Fact(Arc::new(Record::new(seq, epoch, at, event)))
     }
 
     /// The first two events.

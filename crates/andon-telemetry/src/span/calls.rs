@@ -52,6 +52,8 @@ pub(super) fn model(
         ModelEnd::Answered { .. } | ModelEnd::Cut => Status::Unset,
         ModelEnd::Failed { failure } => Status::Error { what: failure.error.as_str() },
         ModelEnd::Lost => Status::Error { what: "lost" },
+        #[cfg(not(andon_whole))]
+        _ => Status::Unset,
     };
     set_error(&mut span);
     Some(span)

@@ -35,6 +35,8 @@ pub(super) fn settled(past: &[Arc<Record>], end: &Record, outcome: &Ending, at: 
         Ending::Completed { .. } | Ending::Cancelled { .. } => Status::Unset,
         Ending::Failed(failure) => Status::Error { what: failure.error.as_str() },
         Ending::Lost => Status::Error { what: "lost" },
+        #[cfg(not(andon_whole))]
+        _ => Status::Unset,
     };
     set_error(&mut span);
     Some(span)

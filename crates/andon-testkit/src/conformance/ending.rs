@@ -131,8 +131,7 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
     }
     let subject = subject.opened_again();
     assert_eq!(subject.journal().append_addendum(story.run(), stamp(6), learned(6)).await, Ok(()));
-    let v = andon_runtime::core::FORMAT_VERSION;
-    let addendum = |n: u32| Addendum { v, number: n, at: stamp(n.into()), what: learned(n.into()) };
+    let addendum = |n: u32| Addendum::new(n, stamp(n.into()), learned(n.into()));
     let expected = (epoch, entries, (1..=6).map(addendum).collect(), Vec::new(), None);
     assert_eq!(parts(subject.stored(&story).await), expected);
     assert_eq!(subject.journal().history(story.key()).await.unwrap(), history);

@@ -67,8 +67,10 @@ fn after(full: &[FeedItem], from: Cursor) -> Vec<FeedItem> {
             // In the middle of a character, a reader gets the whole character.
             let skipped = delta.text.floor_char_boundary(from.byte.saturating_sub(begins));
             let text = delta.text[skipped..].to_owned();
-            (!text.is_empty()).then(|| FeedItem::Delta(Delta { text, ..delta.clone() }))
+            (!text.is_empty()).then(|| FeedItem::Delta(Delta::new(delta.at, delta.kind.clone(), text)))
         }
+        #[cfg(not(andon_whole))]
+        _ => None,
     };
     full.iter().filter_map(rest).collect()
 }
@@ -97,6 +99,8 @@ fn text(item: &FeedItem) -> Option<(u64, &str, &str)> {
         Kind::Thinking => "thinking",
         Kind::ToolInput(head) => head.id.as_str(),
         Kind::ToolOutput(call) => call.as_str(),
+        #[cfg(not(andon_whole))]
+        _ => "unknown",
     };
     Some((delta.at.seq, kind, &delta.text))
 }

@@ -179,7 +179,7 @@ impl RandomRuns {
                     expected.push(run.clone());
                 }
             }
-            let which = RunFilter { state: Some(state), ..RunFilter::default() };
+            let which = RunFilter::new().state(state);
             let mut listed = subject.journal().sessions().runs(which).await.unwrap();
             assert!(listed.iter().all(|info| info.state == state), "{place}, {state:?}");
             // Runs that were moved came back session by session.
@@ -265,14 +265,14 @@ fn any_answer(dice: &mut Dice, number: u32) -> Message {
     }
     for place in 0..dice.roll(3) {
         let id = call(&format!("{number}.{place}"));
-        parts.push(Part::ToolCall(ToolCall { id, name: "look".to_owned(), arguments: "{\"at\": 1.0}".to_owned() }));
+        parts.push(Part::ToolCall(ToolCall::new(id, "look", "{\"at\": 1.0}")));
     }
     let cuts = [None, Some(Cut::Cancelled(Reason::Requested)), Some(Cut::Broken), Some(Cut::Lost)];
-    Message { role: Role::Assistant, parts, cut: cuts[dice.roll(4) as usize] }
+    Message::new(Role::Assistant, parts).cut(cuts[dice.roll(4) as usize])
 }
 
 fn any_end(dice: &mut Dice) -> ModelEnd {
-    let failure = Failure { error: FailureKind::Internal, message: "It broke.".to_owned() };
+    let failure = Failure::new(FailureKind::Internal, "It broke.");
     match dice.roll(6) {
         0 => ModelEnd::Cut,
         1 => ModelEnd::Lost,

@@ -72,12 +72,8 @@ pub(super) async fn the_last_reported_call_is_found_behind_those_that_were_not_r
     open.tell(&subject, Story::begun).await;
     open.tell(&subject, |run| [vec![run.model_started()], run.answered(andon_runtime::ModelStop::EndTurn)].concat())
         .await;
-    let expected = |answers_since| LastReported {
-        usage: Usage::reported(3, 5),
-        model: "told".into(),
-        answered_by: Some("story-1".into()),
-        answers_since,
-    };
+    let expected =
+        |answers_since| LastReported::new(Usage::reported(3, 5), "told".into(), Some("story-1".into()), answers_since);
     assert_eq!(last(&subject, "s").await, Some(expected(2)), "two answers were cut since");
     open.settle(&subject).await;
     assert_eq!(last(&subject, "s").await, Some(expected(0)));

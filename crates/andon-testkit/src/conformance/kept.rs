@@ -12,7 +12,7 @@ use super::story::{Story, session};
 use super::subject::Subject;
 
 fn thing(kind: &str, name: &str, value: Value) -> Kept {
-    Kept { kind: kind.to_owned(), name: name.to_owned(), at: Wall(7), value }
+    Kept::new(kind.to_owned(), name.to_owned(), Wall(7), value)
 }
 
 async fn keep(subject: &Subject, session: &SessionKey, things: Vec<Kept>, change: Value) -> bool {
@@ -67,7 +67,7 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
 /// The first event of a run that brings this state for its session.
 fn bringing(story: &mut Story, brought: Value) -> Entry {
     let accepted = Accepted::new(story.run().clone(), story.key().clone(), Arc::new(Message::user("Go.")));
-    let accepted = Accepted { state: Some(Box::new(map(brought))), ..accepted };
+    let accepted = accepted.state(Some(Box::new(map(brought))));
     story.fact(Event::RunAccepted { accepted: Arc::new(accepted) })
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn sessions_are_listed_by_when_they_were_last_used(subject: Sub
     assert_eq!(ids, ["b", "c", "a", "d"]);
     let (created_at, updated_at) = (Wall(100), Wall(story.wall));
     let title = Some(story.prompt.clone());
-    assert_eq!(listed[0], SessionInfo { key: session("b"), created_at, updated_at, runs: 1, title });
+    assert_eq!(listed[0], SessionInfo::new(session("b"), created_at, updated_at).runs(1).title(title));
 }
 
 pub(super) async fn a_session_is_as_fresh_as_the_beginning_or_end_of_its_latest_run(subject: Subject) {
@@ -68,11 +68,12 @@ pub(super) async fn sessions_are_filtered_and_limited(subject: Subject) {
     for (place, (tenant, app, user, id)) in keys.into_iter().chain([("acme", "shop", "ada", "4")]).enumerate() {
         touch(&subject, &key(tenant, app, user, id), 100 - place as u64).await;
     }
-    let filter = |tenant: Option<&str>, app: Option<&str>, user: Option<&str>, limit| SessionFilter {
-        tenant: tenant.map(str::to_owned),
-        app: app.map(str::to_owned),
-        user: user.map(str::to_owned),
-        limit,
+    let filter = |tenant: Option<&str>, app: Option<&str>, user: Option<&str>, limit| {
+        SessionFilter::new()
+            .tenant(tenant.map(str::to_owned))
+            .app(app.map(str::to_owned))
+            .user(user.map(str::to_owned))
+            .limit(limit)
     };
     for (which, expected) in [
         (filter(None, None, None, None), &["1", "2", "3", "4"][..]),
@@ -109,9 +110,9 @@ pub(super) async fn runs_are_found_by_words_of_their_title_their_id_their_user_a
         ("shop", &[]),
         ("", &["two", "one"]),
     ] {
-        let which = RunFilter { text: Some(text.to_owned()), ..RunFilter::default() };
+        let which = RunFilter::new().text(text.to_owned());
         assert_eq!(run_ids(&subject, which.clone()).await, expected, "{text}");
-        let first = RunFilter { limit: Some(1), ..which };
+        let first = which.limit(1);
         assert_eq!(run_ids(&subject, first).await, expected[..expected.len().min(1)], "{text}");
     }
 }
@@ -145,27 +146,24 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
     let text = |text: &str| Some(text.to_owned());
     for (which, expected) in [
         (all.clone(), &["r3", "r2", "r1", "r0"][..]),
-        (RunFilter { limit: Some(3), ..all.clone() }, &["r3", "r2", "r1"]),
-        (RunFilter { limit: Some(0), ..all.clone() }, &[]),
-        (RunFilter { tenant: text("acme"), ..all.clone() }, &["r2"]),
-        (RunFilter { app: text("shop"), ..all.clone() }, &["r3", "r1", "r0"]),
-        (RunFilter { user: text("ada"), ..all.clone() }, &["r3", "r2", "r0"]),
-        (RunFilter { session: text("s"), ..all.clone() }, &["r3", "r1", "r0"]),
-        (RunFilter { settled: Some(true), ..all.clone() }, &["r2", "r0"]),
-        (RunFilter { settled: Some(false), ..all.clone() }, &["r3", "r1"]),
-        (RunFilter { settled: Some(false), user: text("ada"), ..all.clone() }, &["r3"]),
-        (RunFilter { settled: Some(true), limit: Some(1), ..all.clone() }, &["r2"]),
-        (RunFilter { session: text("S"), ..all.clone() }, &[]),
-        (RunFilter { since: Some(Wall(9_000)), ..all.clone() }, &["r1", "r0"]),
-        (RunFilter { until: Some(Wall(9_000)), ..all.clone() }, &["r3", "r2"]),
-        (RunFilter { since: Some(Wall(8_999)), until: Some(Wall(9_001)), ..all.clone() }, &["r2", "r1"]),
-        (RunFilter { before: Some(RunId::new("r2").unwrap()), ..all.clone() }, &["r1", "r0"]),
-        (
-            RunFilter { before: Some(RunId::new("r2").unwrap()), app: text("shop"), limit: Some(1), ..all.clone() },
-            &["r1"],
-        ),
-        (RunFilter { before: Some(RunId::new("r0").unwrap()), ..all.clone() }, &[]),
-        (RunFilter { before: Some(RunId::new("nobody").unwrap()), ..all.clone() }, &[]),
+        (all.clone().limit(3), &["r3", "r2", "r1"]),
+        (all.clone().limit(0), &[]),
+        (all.clone().tenant(text("acme")), &["r2"]),
+        (all.clone().app(text("shop")), &["r3", "r1", "r0"]),
+        (all.clone().user(text("ada")), &["r3", "r2", "r0"]),
+        (all.clone().session(text("s")), &["r3", "r1", "r0"]),
+        (all.clone().settled(true), &["r2", "r0"]),
+        (all.clone().settled(false), &["r3", "r1"]),
+        (all.clone().settled(false).user(text("ada")), &["r3"]),
+        (all.clone().settled(true).limit(1), &["r2"]),
+        (all.clone().session(text("S")), &[]),
+        (all.clone().since(Wall(9_000)), &["r1", "r0"]),
+        (all.clone().until(Wall(9_000)), &["r3", "r2"]),
+        (all.clone().since(Wall(8_999)).until(Wall(9_001)), &["r2", "r1"]),
+        (all.clone().before(RunId::new("r2").unwrap()), &["r1", "r0"]),
+        (all.clone().before(RunId::new("r2").unwrap()).app(text("shop")).limit(1), &["r1"]),
+        (all.clone().before(RunId::new("r0").unwrap()), &[]),
+        (all.clone().before(RunId::new("nobody").unwrap()), &[]),
     ] {
         assert_eq!(run_ids(&subject, which.clone()).await, expected, "{which:?}");
     }
@@ -175,8 +173,8 @@ pub(super) async fn runs_are_listed_newest_first_and_filtered(subject: Subject) 
 fn waiting(story: &mut Story) -> Vec<andon_runtime::core::event::Entry> {
     let mut entries = story.begun();
     entries.push(story.model_started());
-    let asked = ToolCall { id: call("c1"), name: "look".to_owned(), arguments: "{}".to_owned() };
-    let message = Message { role: Role::Assistant, parts: vec![Part::ToolCall(asked)], cut: None };
+    let asked = ToolCall::new(call("c1"), "look", "{}");
+    let message = Message::new(Role::Assistant, vec![Part::ToolCall(asked)]);
     entries.push(story.fact(Event::Message { message: Arc::new(message) }));
     entries.push(story.fact(Event::ModelFinished {
         call: 1,
@@ -209,16 +207,11 @@ pub(super) async fn a_list_says_the_state_of_each_run(subject: Subject) {
             Event::RunSettled { outcome } => Some((**outcome).clone()),
             _ => None,
         });
-        expected.push(RunInfo {
-            run: story.run().clone(),
-            session: story.key().clone(),
-            state,
-            accepted_at: Wall(1_001),
-            ended_at: settled.as_ref().map(|_| Wall(story.wall)),
-            settled_at: None,
-            ending: settled,
-            title: story.prompt.clone(),
-        });
+        expected.push(
+            RunInfo::new(story.run().clone(), story.key().clone(), state, Wall(1_001), story.prompt.clone())
+                .ended_at(settled.as_ref().map(|_| Wall(story.wall)))
+                .ending(settled),
+        );
     }
     expected.reverse();
     let subject = subject.opened_again();

@@ -168,7 +168,7 @@ impl RandomOwners {
         assert_eq!(added, Ok(()), "{place}");
         let addenda = &mut self.expected(story).stored.2;
         let number = u32::try_from(addenda.len()).unwrap() + 1;
-        addenda.push(Addendum { v: andon_runtime::core::FORMAT_VERSION, number, at: stamp(output), what });
+        addenda.push(Addendum::new(number, stamp(output), what));
     }
 
     /// One to four batches, given together: the owner does not wait to see whether the first is accepted.

@@ -124,9 +124,9 @@ pub(super) async fn tenants_see_nothing_of_each_other(subject: Subject) {
     assert_eq!(state(&subject, &theirs).await, None);
     assert_eq!(subject.journal().history(&theirs).await, Ok(vec![]));
     assert!(sessions.take_copy(&theirs).await.unwrap().is_none());
-    let filter = SessionFilter { tenant: Some("initech".to_owned()), ..SessionFilter::default() };
+    let filter = SessionFilter::new().tenant("initech");
     assert_eq!(sessions.list(filter).await, Ok(vec![]));
-    let filter = andon_runtime::RunFilter { tenant: Some("initech".to_owned()), ..andon_runtime::RunFilter::default() };
+    let filter = andon_runtime::RunFilter::new().tenant("initech");
     assert_eq!(sessions.runs(filter).await, Ok(vec![]));
     assert_eq!(sessions.delete(&theirs).await, Ok(false), "there is nothing of theirs to delete");
     // The same names, and nothing in common.

@@ -37,7 +37,7 @@ pub(super) fn session(id: &str) -> SessionKey {
 }
 
 pub(super) fn key(tenant: &str, app: &str, user: &str, id: &str) -> SessionKey {
-    SessionKey { tenant: tenant.into(), ..SessionKey::new(app, user, id).unwrap() }
+    SessionKey::new(app, user, id).unwrap().tenant(tenant)
 }
 
 pub(super) fn stamp(wall: u64) -> Stamp {
@@ -45,9 +45,7 @@ pub(super) fn stamp(wall: u64) -> Stamp {
 }
 
 pub(super) fn request(note: &str) -> CancelRequest {
-    let (by, note) = (Some("ada".into()), Some(note.into()));
-    let (reason, force) = (Reason::Requested, Force::Graceful);
-    CancelRequest { reason, force, by, note, grace_ms: None, requested_at: stamp(7) }
+    CancelRequest::new(Reason::Requested, Force::Graceful, stamp(7)).by("ada").note(note)
 }
 
 pub(super) fn call(id: &str) -> CallId {
@@ -113,7 +111,7 @@ impl Story {
         }
         self.span = Span::new(self.seq);
         let (seq, epoch, at) = (self.seq, self.epoch, stamp(self.wall));
-        Entry::Fact(Arc::new(Record { v: andon_runtime::core::FORMAT_VERSION, seq, epoch, at, event }))
+        Entry::Fact(Arc::new(Record::new(seq, epoch, at, event)))
     }
 
     pub(super) fn accepted(&mut self) -> Entry {
@@ -163,7 +161,7 @@ impl Story {
     /// The whole answer that streamed since the model was called, and the end of the call.
     pub(super) fn answered(&mut self, stop: ModelStop) -> Vec<Entry> {
         let parts = assemble(self.spans.iter().chain([&self.span]), AnswerEnd::Whole(stop));
-        let message = Arc::new(Message { role: Role::Assistant, parts, cut: None });
+        let message = Arc::new(Message::new(Role::Assistant, parts));
         let (call, used) = (self.model_calls, Used::whole(Usage::reported(3, 5)));
         let end = ModelEnd::Answered { stop };
         vec![
@@ -182,7 +180,7 @@ impl Story {
     /// A part of an answer that was cut, and the end of the call. Nothing was reported.
     pub(super) fn cut(&mut self, text: &str) -> Vec<Entry> {
         let cut = Some(Cut::Cancelled(Reason::Requested));
-        let message = Arc::new(Message { cut, ..Message::assistant(text) });
+        let message = Arc::new(Message::assistant(text).cut(cut));
         let (call, estimated) = (self.model_calls, Used::cut(Usage::reported(9, 1).running()));
         let end = ModelEnd::Cut;
         vec![

@@ -8,7 +8,7 @@
 /// # script.run();
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Mode {
     /// The cord is pulled gracefully.
     Graceful,

@@ -107,7 +107,7 @@ impl Answer for WatchedAnswer {
 
     fn cut(self: Box<Self>) -> Option<Afterwards> {
         let Self { answer, open, .. } = *self;
-        let Afterwards { what, within, work } = answer.cut()?;
+        let Afterwards { what, within, work, .. } = answer.cut()?;
         // Draining holds the connection; looking up and counting have closed it.
         let open = (what == Pending::Draining).then_some(open);
         let work = Box::pin(async move {
@@ -115,7 +115,7 @@ impl Answer for WatchedAnswer {
             drop(open);
             learned
         });
-        Some(Afterwards { what, within, work })
+        Some(Afterwards::new(what, within, work))
     }
 }
 

@@ -11,6 +11,7 @@ use super::request::Request;
 
 /// How a client went away before the answer was whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Hangup {
     /// It closed the connection (FIN).
     Closed,
@@ -22,6 +23,7 @@ pub enum Hangup {
 
 /// Who ended an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum ClosedHow {
     /// The answer was sent to its end.
     Whole,
@@ -33,6 +35,7 @@ pub enum ClosedHow {
 
 /// How an answer ended, and what had been sent by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Closed {
     /// When the server saw it.
     pub at: Instant,

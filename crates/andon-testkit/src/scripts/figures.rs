@@ -46,7 +46,7 @@ pub(super) async fn limited(world: World) {
     let sentence = "A sentence that takes about eighty bytes, so that few of them pass the limit. ";
     let texts = [2, 12].map(|times| answer([vec![Act::text(sentence); times], done()]));
     let model = world.model(texts).metered(&Arc::<ScriptedMeter>::default());
-    let limits = Limits { tokens: Some(40), ..Limits::NONE };
+    let limits = Limits::new().tokens(40);
     let session = world.open(world.agent(&model).limits(limits));
     play(&world, &session, "Say more.").await;
     play(&world, &session, "And more.").await;

@@ -20,12 +20,12 @@ use crate::tools;
 /// A conversation from elsewhere, with a tool call.
 fn elsewhere() -> Vec<Message> {
     let Some(id) = call_id("looked") else { return Vec::new() };
-    let call = ToolCall { id: id.clone(), name: "quick".to_owned(), arguments: "{}".to_owned() };
+    let call = ToolCall::new(id.clone(), "quick", "{}");
     let result = ToolResult::text(id, andon_runtime::core::message::ResultStatus::Ok, "a door");
     vec![
         Message::user("Look."),
-        Message { role: Role::Assistant, parts: vec![Part::ToolCall(call)], cut: None },
-        Message { role: Role::Tool, parts: vec![Part::ToolResult(result)], cut: None },
+        Message::new(Role::Assistant, vec![Part::ToolCall(call)]),
+        Message::new(Role::Tool, vec![Part::ToolResult(result)]),
         Message::assistant("There is a door."),
     ]
 }

@@ -41,7 +41,7 @@ fn text() -> impl Strategy<Value = String> {
 
 fn image() -> impl Strategy<Value = Image> {
     let references = select(vec!["https://example.com/a.png", "data:image/png;base64,AAAA", "blob-1"]);
-    references.prop_map(|reference| Image { media_type: "image/png".into(), reference: reference.into() })
+    references.prop_map(|reference| Image::new("image/png", reference))
 }
 
 fn input() -> impl Strategy<Value = Vec<Part>> {
@@ -95,7 +95,7 @@ fn run() -> impl Strategy<Value = Run> {
 fn stored(runs: Vec<Run>) -> Vec<Message> {
     let mut history = Vec::new();
     for Run { input, turns, last, ends } in runs {
-        history.push(Message { role: Role::User, parts: input, cut: None });
+        history.push(Message::new(Role::User, input));
         let answers = turns.into_iter().map(|said| (said, None)).chain(last);
         for (said, cut) in answers {
             store_answer(&mut history, said, cut, &ends);
@@ -111,17 +111,17 @@ fn store_answer(history: &mut Vec<Message>, said: Vec<AnswerPart>, cut: Option<C
         AnswerPart::Part(part) => part,
         AnswerPart::Call { id, name, arguments } => {
             let id = CallId::new(format!("{id}-{turn}-{place}")).expect("a plain id");
-            Part::ToolCall(ToolCall { id, name, arguments })
+            Part::ToolCall(ToolCall::new(id, name, arguments))
         }
     };
-    let answer = Message { role: Role::Assistant, parts: said.into_iter().enumerate().map(part).collect(), cut };
+    let answer = Message::new(Role::Assistant, said.into_iter().enumerate().map(part).collect()).cut(cut);
     let result = |(call, (status, content)): (&ToolCall, &End)| {
-        Part::ToolResult(ToolResult { call: call.id.clone(), status: *status, content: content.clone() })
+        Part::ToolResult(ToolResult::new(call.id.clone(), *status, content.clone()))
     };
     let parts: Vec<Part> = answer.calls().zip(ends.iter().cycle()).map(result).collect();
     history.push(answer);
     if !parts.is_empty() {
-        history.push(Message { role: Role::Tool, parts, cut: None });
+        history.push(Message::new(Role::Tool, parts));
     }
 }
 

@@ -105,7 +105,7 @@ mod tests {
     const CANCELLED: Option<Cut> = Some(Cut::Cancelled(Reason::Requested));
 
     fn assistant(parts: Vec<Part>, cut: Option<Cut>) -> Message {
-        Message { role: Role::Assistant, parts, cut }
+        Message::new(Role::Assistant, parts).cut(cut)
     }
 
     fn thought(by: Option<&str>) -> Part {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
-        Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: name.into(), arguments: arguments.into() })
+        Part::ToolCall(ToolCall::new(CallId::new(id).unwrap(), name, arguments))
     }
 
     fn result(id: &str, status: ResultStatus) -> Part {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn results(parts: Vec<Part>) -> Message {
-        Message { role: Role::Tool, parts, cut: None }
+        Message::new(Role::Tool, parts)
     }
 
     fn assert_can_be_sent_next(history: &[Message]) {
@@ -164,10 +164,10 @@ mod tests {
     #[test]
     fn blank_inputs_and_results_without_words_can_be_sent_next() {
         let blank = |id: &str| Part::ToolResult(ToolResult::text(CallId::new(id).unwrap(), ResultStatus::Error, " "));
-        let silent = ToolResult { call: CallId::new("b").unwrap(), status: ResultStatus::Ok, content: vec![] };
+        let silent = ToolResult::new(CallId::new("b").unwrap(), ResultStatus::Ok, vec![]);
         let answer = assistant(vec![call("a", "look", "{}"), call("b", "look", "{}")], None);
         assert_can_be_sent_next(&[Message::user(" "), answer, results(vec![blank("a"), Part::ToolResult(silent)])]);
-        assert_can_be_sent_next(&[Message { parts: vec![], ..Message::user("") }, Message::assistant("Yes?")]);
+        assert_can_be_sent_next(&[Message::user("").parts(vec![]), Message::assistant("Yes?")]);
     }
 
     #[test]
@@ -230,13 +230,10 @@ mod tests {
     #[test]
     fn images_can_be_sent_next_wherever_their_bytes_are() {
         let references = ["https://example.com/a.png", "data:image/png;base64,AAAA", "blob-1"];
-        let image = |reference: &str| Image { media_type: "image/png".into(), reference: reference.into() };
+        let image = |reference: &str| Image::new("image/png", reference);
         let content = references.iter().map(|reference| Content::Image(image(reference))).collect();
-        let seen = ToolResult { call: CallId::new("a").unwrap(), status: ResultStatus::Ok, content };
-        let user = Message {
-            parts: references.iter().map(|reference| Part::Image(image(reference))).collect(),
-            ..Message::user("")
-        };
+        let seen = ToolResult::new(CallId::new("a").unwrap(), ResultStatus::Ok, content);
+        let user = Message::user("").parts(references.iter().map(|reference| Part::Image(image(reference))).collect());
         let answer = assistant(vec![Part::Image(image("blob-1")), call("a", "look", "{}")], None);
         assert_can_be_sent_next(&[user, answer, results(vec![Part::ToolResult(seen)])]);
     }

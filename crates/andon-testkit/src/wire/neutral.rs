@@ -96,6 +96,8 @@ fn check_part(path: &str, part: &Part, role: Role, violations: &mut Violations) 
         (Part::Text { .. } | Part::Image(_), Role::Tool)
         | (Part::Thinking { .. } | Part::ToolCall(_), Role::User | Role::Tool)
         | (Part::ToolResult(_), Role::User | Role::Assistant) => false,
+        #[cfg(not(andon_whole))]
+        _ => true,
     };
     violations.require(fits, path, "2: a part fits its message's role");
     let is_blank = |content: &Content| matches!(content, Content::Text { text } if text.trim().is_empty());
@@ -104,6 +106,8 @@ fn check_part(path: &str, part: &Part, role: Role, violations: &mut Violations) 
         Part::Thinking { text, signature } => text.is_empty() && signature.is_none(),
         Part::ToolResult(result) => result.content.is_empty() || result.content.iter().any(is_blank),
         Part::Image(_) | Part::ToolCall(_) => false,
+        #[cfg(not(andon_whole))]
+        _ => false,
     };
     violations.require(!empty, path, "5: no part is empty");
     if let Part::ToolCall(call) = part {
@@ -120,7 +124,7 @@ mod tests {
     use andon_core::message::{Cut, ResultStatus, Signature, ToolCall, ToolResult};
 
     fn call(id: &str, arguments: &str) -> Part {
-        Part::ToolCall(ToolCall { id: CallId::new(id).unwrap(), name: "look".into(), arguments: arguments.into() })
+        Part::ToolCall(ToolCall::new(CallId::new(id).unwrap(), "look", arguments))
     }
 
     fn result(id: &str, text: &str) -> Part {
@@ -128,7 +132,7 @@ mod tests {
     }
 
     fn message(role: Role, parts: Vec<Part>) -> Message {
-        Message { role, parts, cut: None }
+        Message::new(role, parts)
     }
 
     fn good() -> Vec<Message> {
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_model_that_was_not_told_of_its_stop_is_noticed() {
-        let cut = Message { cut: Some(Cut::Cancelled(Reason::Requested)), ..Message::assistant("One") };
+        let cut = Message::assistant("One").cut(Cut::Cancelled(Reason::Requested));
         let history = [Message::user("Count"), cut, Message::user("Go on.")];
         let told = andon_core::prompt::prompt(&history);
         assert_eq!(check_prompt_of(&history, &told), Ok(()));
@@ -190,7 +194,7 @@ mod tests {
     fn a_half_thought_in_a_prompt_is_noticed() {
         let thought = vec![Part::Thinking { text: "hm".into(), signature: None }, Part::text("So.")];
         let sent = message(Role::Assistant, thought);
-        let cut = Message { cut: Some(Cut::Lost), ..sent.clone() };
+        let cut = sent.clone().cut(Cut::Lost);
         let history = [Message::user("A"), cut, Message::user("B")];
         let violations = check_prompt_of(&history, &[Message::user("A"), sent, Message::user("B")]).unwrap_err();
         assert!(violations[0].rule.starts_with("6"), "{violations:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_core::message::{Message, Signature};
 use andon_models::render::{self, Ask};
 use andon_models::settings::{Settings, Thinking};
-use andon_runtime::{ToolChoice, ToolSpec};
+use andon_runtime::ToolSpec;
 use serde_json::{Value, json};
 
 use super::violation::{Violation, Violations, violations_of};
@@ -85,9 +85,7 @@ impl Provider {
 
     /// A request to its strictest model, without instructions.
     pub fn ask<'a>(self, prompt: &'a [Message], tools: &'a [Arc<ToolSpec>], settings: &'a Settings) -> Ask<'a> {
-        let model = self.strictest_model();
-        let tool_choice = &ToolChoice::Auto;
-        Ask { provider: self.adapter(), model, instructions: None, prompt, tools, tool_choice, settings }
+        Ask::new(self.adapter(), self.strictest_model(), prompt, settings).tools(tools)
     }
 
     /// The body of the next request, as the provider's adapter makes it.
@@ -137,11 +135,11 @@ pub(super) fn refused(prompt: &[Message]) -> Vec<String> {
     let tool = ToolSpec::new("look", "Looks.", json!({"type": "object", "properties": {}}));
     let tools = [Arc::new(tool)];
     let plain = Settings::default();
-    let rich = Settings { thinking: Some(Thinking::High), cache: true, ..Settings::default() };
+    let rich = Settings::default().thinking(Thinking::High).cache(true);
     let mut found = Vec::new();
     for provider in Provider::ALL {
         for (tools, settings) in [(&[][..], &plain), (&tools[..], &rich)] {
-            let ask = Ask { instructions: Some("Be brief."), ..provider.ask(prompt, tools, settings) };
+            let ask = provider.ask(prompt, tools, settings).instructions("Be brief.");
             let body = provider.render(&ask);
             // Most violations occur both ways.
             for line in violations_of(provider.name(), provider.validate(&body)) {

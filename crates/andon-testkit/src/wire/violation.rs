@@ -4,6 +4,7 @@ use std::fmt;
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The place in the request, such as `messages[2].content[0].text`.
     pub path: String,

@@ -84,6 +84,8 @@ fn words(part: &Content) -> &str {
     match part {
         Content::Text { text } => text,
         Content::Image(_) => "[an image]",
+        #[cfg(not(andon_whole))]
+        _ => "[unsupported content]",
     }
 }
 
@@ -120,7 +122,7 @@ fn image(media_type: String, data: &str) -> Content {
         return text(format!("[an image that is too large: {media_type}]"));
     }
     let reference = format!("data:{media_type};base64,{data}");
-    Content::Image(Image { media_type, reference })
+    Content::Image(Image::new(media_type, reference))
 }
 
 fn link_words(link: &Resource) -> String {
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn an_image_becomes_a_data_reference() {
         let result = read(json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]})).unwrap();
-        let image = Image { media_type: "image/png".into(), reference: "data:image/png;base64,AAAA".into() };
+        let image = Image::new("image/png", "data:image/png;base64,AAAA");
         assert_eq!(result.0, [Content::Image(image)]);
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Why a server's tools cannot be used. No message contains a header, an argument or an environment variable.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum McpError {
     /// Its program could not be started.
     #[error("the MCP server `{server}` could not be started: {why}")]

@@ -88,6 +88,7 @@ pub(super) struct CallOptions {
 
 /// Which generation of the protocol to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum McpProtocol {
     /// 2026-07-28 if the server supports it, otherwise 2025-11-25 or an older version that it offers.
     #[default]

@@ -214,7 +214,7 @@ impl McpCall {
         }
         if self.cord.is_pulled() {
             let words = format!("{}; it may still be running", self.told_words(asked, told));
-            return Remains { unended: Some(words), ..Remains::NONE };
+            return Remains::new().unended(words);
         }
         // The call failed by itself, and leaves this behind.
         let words = match &asked.kind {
@@ -223,7 +223,7 @@ impl McpCall {
             }
             RequestKind::Task(_) => format!("{}; it may still be running", self.told_words(asked, told)),
         };
-        Remains { leaked: vec![words], ..Remains::NONE }
+        Remains::new().leaked(vec![words])
     }
 
     /// How the server was told, in words for the receipt.
@@ -253,7 +253,7 @@ fn answered(answer: super::wire::Answer) -> Option<Remains> {
         Ok(ServerResult::CreateTaskResult(_)) | Err(_) => return None,
         Ok(answer) => content::returned(answer).map(|output| output.0).unwrap_or_default(),
     };
-    Some(Remains { output, ..Remains::NONE })
+    Some(Remains::new().output(output))
 }
 
 /// Tells the server that a request is cancelled. Over HTTP with the newer protocol, rmcp closes the response stream instead.

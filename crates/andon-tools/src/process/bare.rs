@@ -102,7 +102,7 @@ impl Bare {
         if self.unlimited {
             notes.push(format!("the limits of `{}` were not set: this system cannot set them from outside", self.name));
         }
-        Remains { leaked, notes, ..Remains::NONE }
+        Remains::new().leaked(leaked).notes(notes)
     }
 }
 

@@ -36,6 +36,7 @@ pub struct Command {
 
 /// What a process reads.
 #[derive(Clone, PartialEq, Eq, Default)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Stdin {
     /// Nothing.
     #[default]
@@ -217,6 +218,7 @@ fn has_nul(config: &Config) -> bool {
 
 /// Why a process could not be started.
 #[derive(Debug, Error)]
+#[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum StartError {
     /// The command or its folder does not exist, or something that it needs is not available.
     #[error(transparent)]

@@ -52,6 +52,7 @@ impl Collector {
 
 /// What a process has printed: all of it, or its beginning and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Captured {
     /// The beginning, or everything.
     pub head: Vec<u8>,

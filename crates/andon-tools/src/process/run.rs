@@ -45,6 +45,7 @@ impl Stop for Cord {
 
 /// A command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finished {
     /// How its main process ended; `None` if that is unknown, because its shim was killed.
     pub status: Option<Status>,

@@ -236,7 +236,7 @@ impl Shim {
 
     fn leaked(&self, survivors: &[Survivor], note: String) -> Remains {
         let leaked = survivors.iter().map(|survivor| format!("{survivor} of `{}`", self.name)).collect();
-        Remains { leaked, notes: vec![note], ..Remains::NONE }
+        Remains::new().leaked(leaked).notes(vec![note])
     }
 
     fn traces(&self) -> Traces {

@@ -218,6 +218,8 @@ pub(crate) fn words(result: &ToolResult) -> String {
     let words = result.content.iter().map(|content| match content {
         Content::Text { text } => text.clone(),
         Content::Image(image) => format!("<{}>", image.reference),
+        #[cfg(not(andon_whole))]
+        _ => String::new(),
     });
     words.collect::<Vec<_>>().join("|")
 }

@@ -51,6 +51,8 @@ async fn result(session: &Session) -> (String, bool) {
     let texts = result.content.iter().map(|content| match content {
         Content::Text { text } => text.as_str(),
         Content::Image(_) => "",
+        #[cfg(not(andon_whole))]
+        _ => "",
     });
     (texts.collect(), result.status == ResultStatus::Error)
 }

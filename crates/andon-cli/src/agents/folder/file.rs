@@ -139,12 +139,11 @@ fn limits(fields: &Fields<'_>) -> Result<Limits, FieldError> {
     let limits = Fields::of(node, "`limits`", &LIMITS)?;
     let turns = limits.count("turns")?.map(u32::try_from).transpose();
     let too_many = |_| FieldError::new(limits.get("turns").map_or(limits.at, |turns| turns.at), "`turns` is too large");
-    Ok(Limits {
-        deadline: limits.time("deadline")?,
-        silence: limits.time("silence")?,
-        turns: turns.map_err(too_many)?,
-        tokens: limits.count("tokens")?,
-    })
+    Ok(Limits::new()
+        .deadline(limits.time("deadline")?)
+        .silence(limits.time("silence")?)
+        .turns(turns.map_err(too_many)?)
+        .tokens(limits.count("tokens")?))
 }
 
 /// The first placeholder that ADK would fill in from the session's state. Here it is sent as it is.

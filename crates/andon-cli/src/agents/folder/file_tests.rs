@@ -42,12 +42,8 @@ fn limits_and_tools_have_their_settings() {
         "{HEAD}limits: {{deadline: 2m, silence: 30s, turns: 5, tokens: 9000}}\ntools:\n- name: shell\n  args: {{timeout: 10s, \
          needs_approval: true}}\n- name: read_file\n  args: {{folder: files}}\n- name: http_get\n"
     ));
-    let expected = Limits {
-        deadline: Some(Duration::from_secs(120)),
-        silence: Some(Duration::from_secs(30)),
-        turns: Some(5),
-        tokens: Some(9000),
-    };
+    let expected =
+        Limits::new().deadline(Duration::from_secs(120)).silence(Duration::from_secs(30)).turns(5).tokens(9000);
     assert_eq!(file.limits, expected);
     assert_eq!(file.tools.iter().map(|tool| tool.needs_approval).collect::<Vec<_>>(), [true, false, false]);
     let [shell, read, get] = &file.tools[..] else { panic!("three tools: {:?}", file.tools) };

@@ -175,7 +175,7 @@ pub(crate) fn replay(recorded: &[&Recorded], ends: &Ends<'_>) -> Result<Vec<Pred
             let prediction = predict(&mut meters, recorded, earlier, ends);
             let usage = usage(recorded.truth);
             let is_plain = matches!(prediction.kind, Kind::Text | Kind::Calls);
-            let answer = Message { parts: parts(call, &call.text), ..Message::assistant("") };
+            let answer = Message::assistant("").parts(parts(call, &call.text));
             earlier.push(Earlier { call, answer, usage, is_plain });
             prediction
         })
@@ -226,12 +226,12 @@ fn predict(meters: &mut Meters, recorded: &Recorded, earlier: &[Earlier<'_>], en
 }
 
 fn usage(Truth { input, output, reasoning }: Truth) -> Usage {
-    Usage { reasoning: reasoning.map_or(Figure::UNKNOWN, Figure::reported), ..Usage::reported(input, output) }
+    Usage::reported(input, output).reasoning(reasoning.map_or(Figure::UNKNOWN, Figure::reported))
 }
 
 fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
     let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
-    Sighting { request, model: None, answer, ended, first_piece, took }
+    Sighting::new(request, None, answer, ended, first_piece, took)
 }
 
 /// Output counts if it is a text of some length, without reasoning, of a model that has been seen a few times.
@@ -265,25 +265,26 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
 fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
     let answer = before.map(|before| (before.call.messages.len(), &before.answer));
     let message = |(index, text): (usize, &String)| match answer {
-        Some((place, answer)) if place == index => Message { parts: said_again(text, answer), ..answer.clone() },
+        Some((place, answer)) if place == index => answer.clone().parts(said_again(text, answer)),
         _ => {
             let files = call.files.get(index).copied().unwrap_or(0);
-            let file = || Part::Image(Image { media_type: "image/png".to_owned(), reference: "file".to_owned() });
+            let file = || Part::Image(Image::new("image/png", "file"));
             let parts = std::iter::once(Part::text(text.clone())).chain((0..files).map(|_| file()));
-            Message { parts: parts.collect(), ..Message::user("") }
+            Message::user("").parts(parts.collect())
         }
     };
-    Request {
-        instructions: call.system.as_deref().map(Arc::from),
-        tools: call.tools.iter().map(|tool| Arc::new(spec(tool))).collect(),
-        anchor: before.map(|before| Anchor {
-            usage: before.usage,
-            messages: before.call.messages.len(),
-            answered_by: None,
-            setup: if before.has_setup_of(call) { AnchorSetup::Same } else { AnchorSetup::MayDiffer },
-        }),
-        ..Request::new(run.clone(), 1, call.messages.iter().enumerate().map(message).map(Arc::new).collect::<Vec<_>>())
-    }
+    let history: Vec<_> = call.messages.iter().enumerate().map(message).map(Arc::new).collect();
+    Request::new(run.clone(), 1, history)
+        .instructions(call.system.as_deref().map(Arc::from))
+        .tools(call.tools.iter().map(|tool| Arc::new(spec(tool))).collect())
+        .anchor(before.map(|before| {
+            Anchor::new(
+                before.usage,
+                before.call.messages.len(),
+                None,
+                if before.has_setup_of(call) { AnchorSetup::Same } else { AnchorSetup::MayDiffer },
+            )
+        }))
 }
 
 /// A tool, from the JSON in which it was offered, whichever provider's that is.
@@ -318,6 +319,6 @@ fn parts(call: &Call, text: &str) -> Vec<Part> {
 fn calls<'a>(count: usize, arguments: impl Fn(usize) -> &'a str) -> impl Iterator<Item = Part> {
     (0..count).filter_map(move |index| {
         let id = CallId::new(format!("call-{index}")).ok()?;
-        Some(Part::ToolCall(ToolCall { id, name: String::new(), arguments: arguments(index).to_owned() }))
+        Some(Part::ToolCall(ToolCall::new(id, String::new(), arguments(index).to_owned())))
     })
 }

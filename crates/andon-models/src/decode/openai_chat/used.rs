@@ -87,7 +87,7 @@ impl Tally {
         let is_news = match &self.told {
             None => now != Usage::UNKNOWN,
             Some(told) => {
-                let same_but_for_output = Usage { output: told.output, reasoning: told.reasoning, ..now } == *told;
+                let same_but_for_output = now.output(told.output).reasoning(told.reasoning) == *told;
                 !same_but_for_output || written(&now) >= written(told).saturating_add(STEP)
             }
         };

@@ -25,7 +25,7 @@ pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: Count
     };
     let counted = count.figure(tokens);
     let input = if has_begun { counted } else { Figure::bounded(Some(0), counted.high) };
-    Learned { used: Used::whole(Usage { input, ..Usage::UNKNOWN }), undelivered: Vec::new() }
+    Learned::new(Used::whole(Usage::new().input(input)))
 }
 
 impl CountEndpoint {
@@ -64,11 +64,9 @@ impl CountEndpoint {
             Self::OpenAi => 0,
             Self::Anthropic | Self::Gemini => 8 + tokens / 50,
         };
-        Figure {
-            low: Some(tokens.saturating_sub(off).max(1)),
-            high: Some(tokens.saturating_add(off)),
-            ..Figure::exact(tokens, Provenance::Counted)
-        }
+        Figure::exact(tokens, Provenance::Counted)
+            .low(tokens.saturating_sub(off).max(1))
+            .high(tokens.saturating_add(off))
     }
 
     fn tokens(self, answer: &Value) -> Option<u64> {

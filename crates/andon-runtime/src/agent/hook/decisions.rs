@@ -20,7 +20,7 @@ macro_rules! decision {
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
-        #[non_exhaustive]
+        #[cfg_attr(not(andon_whole), non_exhaustive)]
         pub enum $name {
             /// Go on. A hook that returns nothing says this.
             GoOn,

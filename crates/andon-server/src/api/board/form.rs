@@ -208,7 +208,7 @@ impl RowForm {
     /// A row as a principal may see it.
     pub(super) fn of(row: &BoardRow, principal: &Principal) -> Self {
         let (end, standing) = (row.end(), row.standing());
-        let SessionKey { tenant, app, user, session } = row.session.clone();
+        let SessionKey { tenant, app, user, session, .. } = row.session.clone();
         let running = |call: &RowCall| (call.state == RowCallState::Running).then(|| Arc::clone(&call.tool));
         Self {
             n: row.n,

@@ -79,6 +79,8 @@ pub(super) fn check_deeds_at_the_end(book: &Book, seen: &Seen) -> Vec<String> {
                     ToolEnd::NeverStarted => (call, !begun.contains(call.as_str())),
                     ToolEnd::Panicked => (call, false),
                     ToolEnd::Cut | ToolEnd::Unknown | ToolEnd::Leaked | ToolEnd::Detached => (call, true),
+                    #[cfg(not(andon_whole))]
+                    _ => (call, true),
                 },
                 Event::ToolRefused { call, .. } => (call, !begun.contains(call.as_str())),
                 _ => continue,

@@ -146,16 +146,11 @@ fn run_info(connection: &Connection, row: &Row<'_>) -> RowResult<RunInfo> {
         (None, Some(3)) => State::Cancelling,
         (None, None | Some(_)) => state_of(connection, row.get(4)?)?,
     };
-    Ok(RunInfo {
-        run: run_id(row, 5)?,
-        session: session_key(row, 0)?,
-        state,
-        accepted_at: wall(row, 6)?,
-        ended_at: ended_at.map(|at| Wall(at.unsigned_abs())),
-        settled_at: durable(row, 10)?.map(|at| at.wall),
-        ending,
-        title: row.get(9)?,
-    })
+    let title: String = row.get(9)?;
+    Ok(RunInfo::new(run_id(row, 5)?, session_key(row, 0)?, state, wall(row, 6)?, title)
+        .ended_at(ended_at.map(|at| Wall(at.unsigned_abs())))
+        .settled_at(durable(row, 10)?.map(|at| at.wall))
+        .ending(ending))
 }
 
 /// The SQL for the runs of a stream, the newest first, and its parameters.
@@ -211,27 +206,27 @@ mod tests {
     #[test]
     fn a_list_of_runs_is_read_from_an_index_in_its_order_and_no_further_than_its_limit() {
         let connection = migrated(4, OF_FORMAT_4);
-        let all = RunFilter { limit: Some(20), ..RunFilter::default() };
+        let all = RunFilter::new().limit(20);
         let run = RunId::new("b").unwrap();
         let filters = [
-            (RunFilter { app: some("shop"), ..all.clone() }, "USING INDEX runs_of_app (app_place=?"),
-            (RunFilter { tenant: some("t"), ..all.clone() }, "USING INDEX runs_of_app (app_place=?"),
-            (RunFilter { user: some("ada"), ..all.clone() }, "USING INDEX runs_of_user (user_place=?"),
-            (RunFilter { user: some("ada"), settled: Some(true), ..all.clone() }, "runs_of_user (user_place=?"),
-            (RunFilter { user: some("ada"), settled: Some(false), ..all.clone() }, "USING INDEX open_runs (state=?"),
-            (RunFilter { settled: Some(false), ..all.clone() }, "USING INDEX open_runs (state=?"),
-            (RunFilter { state: Some(State::Running), ..all.clone() }, "USING INDEX open_runs (state=?"),
-            (RunFilter { settled: Some(true), ..all.clone() }, "USING COVERING INDEX one_terminal"),
-            (RunFilter { session: some("s"), ..all.clone() }, "USING INTEGER PRIMARY KEY"),
-            (RunFilter { run: Some(run.clone()), ..all.clone() }, "(run=?)"),
-            (RunFilter { before: Some(run), ..all.clone() }, "USING INTEGER PRIMARY KEY (rowid<?)"),
+            (all.clone().app(some("shop")), "USING INDEX runs_of_app (app_place=?"),
+            (all.clone().tenant(some("t")), "USING INDEX runs_of_app (app_place=?"),
+            (all.clone().user(some("ada")), "USING INDEX runs_of_user (user_place=?"),
+            (all.clone().user(some("ada")).settled(true), "runs_of_user (user_place=?"),
+            (all.clone().user(some("ada")).settled(false), "USING INDEX open_runs (state=?"),
+            (all.clone().settled(false), "USING INDEX open_runs (state=?"),
+            (all.clone().state(State::Running), "USING INDEX open_runs (state=?"),
+            (all.clone().settled(true), "USING COVERING INDEX one_terminal"),
+            (all.clone().session(some("s")), "USING INTEGER PRIMARY KEY"),
+            (all.clone().run(run.clone()), "(run=?)"),
+            (all.clone().before(run), "USING INTEGER PRIMARY KEY (rowid<?)"),
             (all, "SCAN r"),
         ];
         for (which, _) in &filters {
             for nobody in [
-                RunFilter { user: some("nobody"), ..which.clone() },
-                RunFilter { app: some("nothing"), ..which.clone() },
-                RunFilter { tenant: some("nobody"), ..which.clone() },
+                which.clone().user(some("nobody")),
+                which.clone().app(some("nothing")),
+                which.clone().tenant(some("nobody")),
             ] {
                 let found = runs(&connection, &nobody).unwrap_or_else(|error| panic!("{nobody:?}: {error:?}"));
                 assert!(found.is_empty(), "{nobody:?}: {found:?}");
@@ -269,7 +264,7 @@ mod tests {
             connection.execute(&run, []).unwrap();
         }
         let list = |before: Option<RunId>, limit| {
-            let which = RunFilter { settled: Some(false), user: some("ada"), before, limit, ..RunFilter::default() };
+            let which = RunFilter::new().settled(false).user(some("ada")).before(before).limit(limit);
             let found = runs(&connection, &which).unwrap_or_else(|error| panic!("{error:?}"));
             found.into_iter().map(|info| info.run).collect::<Vec<_>>()
         };

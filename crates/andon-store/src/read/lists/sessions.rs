@@ -96,13 +96,9 @@ fn session_info(connection: &Connection, id: i64, used_at: i64) -> RowResult<Opt
     let mut query = connection.prepare_cached(SESSION)?;
     let mut rows = query.query([id])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(SessionInfo {
-        key: session_key(row, 0)?,
-        created_at: wall(row, 4)?,
-        updated_at: Wall(used_at.unsigned_abs()),
-        runs: row.get::<_, i64>(5)?.unsigned_abs(),
-        title: row.get(6)?,
-    }))
+    let (runs, title) = (row.get::<_, i64>(5)?.unsigned_abs(), row.get::<_, Option<String>>(6)?);
+    let info = SessionInfo::new(session_key(row, 0)?, wall(row, 4)?, Wall(used_at.unsigned_abs()));
+    Ok(Some(info.runs(runs).title(title)))
 }
 
 /// Sessions, each with its state. Shared state is read once.
@@ -111,7 +107,7 @@ pub(crate) fn with_state(connection: &Connection, listed: Vec<SessionInfo>) -> R
     let mut shared: HashMap<Owner, StateMap> = HashMap::new();
     let mut with_state = Vec::with_capacity(listed.len());
     for info in listed {
-        let SessionKey { tenant, app, user, session } = info.key.clone();
+        let SessionKey { tenant, app, user, session, .. } = info.key.clone();
         let mut state = match shared.get(&(tenant.clone(), app.clone(), user.clone())) {
             Some(state) => state.clone(),
             None => {
@@ -153,9 +149,9 @@ mod tests {
             let runs = runs(&connection, &which).unwrap_or_else(|error| panic!("{error:?}"));
             runs.iter().map(|info| info.run.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(ids(RunFilter { user: some("ada"), settled: Some(true), ..RunFilter::default() }), ["b"]);
-        assert_eq!(ids(RunFilter { settled: Some(false), ..RunFilter::default() }), ["a"]);
-        assert_eq!(ids(RunFilter { app: some("shop"), ..RunFilter::default() }), ["b", "a"]);
+        assert_eq!(ids(RunFilter::new().user(some("ada")).settled(true)), ["b"]);
+        assert_eq!(ids(RunFilter::new().settled(false)), ["a"]);
+        assert_eq!(ids(RunFilter::new().app(some("shop"))), ["b", "a"]);
         let before: i64 = connection.query_row("SELECT before_run FROM caught_up", [], |row| row.get(0)).unwrap();
         assert_eq!(before, 1, "the first that has not settled");
     }
@@ -176,7 +172,7 @@ mod tests {
     #[test]
     fn a_pending_use_does_not_list_the_session_that_has_its_row_by_now() {
         let connection = migrated(4, OF_FORMAT_4);
-        let of_ada = SessionFilter { user: some("ada"), ..SessionFilter::default() };
+        let of_ada = SessionFilter::new().user(some("ada"));
         let place = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         let (app_place, user_place) = (
             place("SELECT app_place FROM sessions WHERE id = 1"),

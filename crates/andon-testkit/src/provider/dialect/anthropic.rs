@@ -148,6 +148,8 @@ impl Stream<'_> {
             ModelStop::MaxTokens => "max_tokens",
             ModelStop::StopSequence => "stop_sequence",
             ModelStop::Refused => "refusal",
+            #[cfg(not(andon_whole))]
+            _ => "end_turn",
         };
         self.report(Some(stop), usage.as_ref());
         self.frames.push(event(&json!({"type": "message_stop"})));

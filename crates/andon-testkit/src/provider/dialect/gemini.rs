@@ -66,6 +66,8 @@ fn stop(reply: &Reply) -> &'static str {
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "STOP",
         ModelStop::MaxTokens => "MAX_TOKENS",
         ModelStop::Refused => "SAFETY",
+        #[cfg(not(andon_whole))]
+        _ => "STOP",
     }
 }
 

@@ -47,6 +47,8 @@ fn end(reply: &Reply) -> Frame {
     let reason = match reply.stop {
         ModelStop::MaxTokens => "length",
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence | ModelStop::Refused => "stop",
+        #[cfg(not(andon_whole))]
+        _ => "stop",
     };
     let data = json!({
         "model": reply.model,

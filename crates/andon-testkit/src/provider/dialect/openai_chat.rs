@@ -51,6 +51,8 @@ impl Stream<'_> {
             ModelStop::ToolUse => "tool_calls",
             ModelStop::MaxTokens => "length",
             ModelStop::Refused => "content_filter",
+            #[cfg(not(andon_whole))]
+            _ => "stop",
         };
         let usage = self.reply.usage_at(UsagePlace::BeforeLast, UsageWhen::Late);
         self.frames.push(chunk(self.reply, &choice(&json!({}), Some(stop)), usage));

@@ -68,6 +68,8 @@ fn stopped_early(reply: &Reply) -> Option<&'static str> {
         ModelStop::MaxTokens => Some("max_output_tokens"),
         ModelStop::Refused => Some("content_filter"),
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => None,
+        #[cfg(not(andon_whole))]
+        _ => None,
     }
 }
 
