@@ -63,7 +63,7 @@ macro_rules! with {
     (@ $field:ident: text $of:ty $(, $($rest:tt)*)?) => {
         #[doc = concat!("The same, with this `", stringify!($field), "`.")]
         #[must_use]
-        pub fn $field(mut self, $field: impl $crate::OrNone<$of>) -> Self {
+        pub fn $field(mut self, $field: impl $crate::growth::OrNone<$of>) -> Self {
             self.$field = $field.or_none();
             self
         }

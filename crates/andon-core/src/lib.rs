@@ -14,7 +14,8 @@ pub mod disconnect;
 mod ending;
 pub mod event;
 mod format_version;
-mod growth;
+#[doc(hidden)]
+pub mod growth;
 pub mod history;
 pub mod id;
 pub mod limits;
@@ -31,5 +32,3 @@ pub mod usage;
 mod words;
 
 pub use format_version::{FORMAT_VERSION, is_known as is_known_format};
-#[doc(hidden)]
-pub use growth::OrNone;

@@ -31,7 +31,7 @@ crate::with!(Addendum: number: u32);
 impl Addendum {
     /// In the form of this version.
     pub const fn new(number: u32, at: Stamp, what: Learnt) -> Self {
-        Self { v: crate::FORMAT_VERSION, number, at, what }
+        Self { v: crate::format_version::FORMAT_VERSION, number, at, what }
     }
 }
 

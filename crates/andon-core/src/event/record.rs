@@ -30,7 +30,7 @@ pub struct Record {
 impl Record {
     /// In the form of this version.
     pub const fn new(seq: Seq, epoch: Epoch, at: Stamp, event: Event) -> Self {
-        Self { v: crate::FORMAT_VERSION, seq, epoch, at, event }
+        Self { v: crate::format_version::FORMAT_VERSION, seq, epoch, at, event }
     }
 }
 
