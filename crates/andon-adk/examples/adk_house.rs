@@ -27,7 +27,7 @@ use andon_runtime::core::answer::Piece;
 use andon_runtime::core::message::Role;
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::usage::Usage;
-use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, Request, Runtime, ToolError};
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelRequest, Runtime, ToolError};
 use andon_server::{Board, Options, Server};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -43,7 +43,7 @@ impl Model for Obedient {
         "obedient"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let (pieces, pause) = plan(&request.history);
         Box::new(Obeying { pieces, pause, nap: None })
     }

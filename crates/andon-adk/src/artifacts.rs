@@ -12,7 +12,7 @@
 //!    request for one version reads only that one.
 
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Kept, SessionKey, StateChange};
+use andon_runtime::{Attachment, SessionKey, StateChange};
 use andon_server::dialect::{Json, Path, Principal, Problem};
 use axum::extract::{RawQuery, State};
 use base64::Engine as _;
@@ -205,8 +205,8 @@ async fn put(
         core.host.runtime().shelf().keep(&shelf_part_kind(key, &place), &place, part).await?;
         core.host.runtime().shelf().keep(&shelf_kind(key), &place, value).await?;
     } else {
-        let part = Kept::new(part_kind(&place), place.clone(), at, part);
-        let known = Kept::new(KIND.to_owned(), place, at, value);
+        let part = Attachment::new(part_kind(&place), place.clone(), at, part);
+        let known = Attachment::new(KIND.to_owned(), place, at, value);
         if !core.host.runtime().keep(key, vec![part, known], StateChange::new()).await? {
             return Err(no_session());
         }

@@ -11,9 +11,9 @@
 mod read;
 mod write;
 
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Moved, SessionKey, StateMap};
+use andon_runtime::{SessionCopy, SessionKey, StateMap};
 use andon_server::dialect::Problem;
 
 pub(crate) use read::{ImportedTurn, turns};
@@ -24,14 +24,14 @@ pub(crate) fn session(
     state: &StateMap,
     turns: Vec<ImportedTurn>,
     now: Stamp,
-) -> Result<Moved, Problem> {
+) -> Result<SessionCopy, Problem> {
     let runs: Vec<_> = turns.into_iter().map(|turn| write::run(key, turn, now)).collect::<Result<_, _>>()?;
     for (_, stored) in &runs {
         // The same check as for any other record that comes from outside.
-        Progress::fold(&stored.entries)
+        RunProgress::fold(&stored.entries)
             .map_err(|error| bad(format!("the events are not a valid conversation: {error}")))?;
     }
-    Ok(Moved::new(key.clone(), now.wall).state(state.clone()).runs(runs))
+    Ok(SessionCopy::new(key.clone(), now.wall).state(state.clone()).runs(runs))
 }
 
 fn bad(detail: impl Into<String>) -> Problem {

@@ -176,7 +176,7 @@ impl Rendering {
             events.extend(self.responses());
         }
         if matches!(record.event, Event::RunStarted) {
-            events.extend(self.said_before(record.at.wall));
+            events.extend(self.history_before(record.at.wall));
         }
         events.extend(self.own(record));
         events
@@ -253,7 +253,7 @@ impl Rendering {
     }
 
     /// What a prompt brought along: it begins the conversation.
-    fn said_before(&self, at: Wall) -> Vec<AdkEvent> {
+    fn history_before(&self, at: Wall) -> Vec<AdkEvent> {
         let accepted = self.accepted.as_ref().filter(|_| self.view == View::Session);
         let mut names: HashMap<&CallId, &str> = HashMap::new();
         let mut events = Vec::new();

@@ -138,7 +138,8 @@ async fn shown(
     reading: SessionRead,
     is_shown: impl Fn(&str) -> bool + Send + 'static,
 ) -> Result<Response, Problem> {
-    let mut moved = core.host.runtime().session_with(key, story::EVENT).await?.ok_or_else(no_session)?;
+    let mut moved =
+        core.host.runtime().copy_session_with_attachments(key, story::EVENT).await?.ok_or_else(no_session)?;
     let key = key.clone();
     let make = move || {
         moved.state.retain(|name, _| is_shown(name));

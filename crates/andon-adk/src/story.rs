@@ -1,7 +1,7 @@
 //! A stored session's events: those of its runs, and the changes to its state between them.
 
 use andon_runtime::core::time::Wall;
-use andon_runtime::{IdError, Kept, Moved, RunId, SessionKey, StateMap, Stored};
+use andon_runtime::{Attachment, IdError, JournaledRun, RunId, SessionCopy, SessionKey, StateMap};
 use serde::Deserialize as _;
 use serde_json::json;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use super::render::Rendering;
 pub(crate) const EVENT: &str = "adk.event";
 
 /// A session's events in order, and when it was last used, in seconds since 1970.
-pub(crate) fn tell(moved: &Moved) -> (Vec<AdkEvent>, f64) {
+pub(crate) fn tell(moved: &SessionCopy) -> (Vec<AdkEvent>, f64) {
     let of_runs = moved.runs.iter().flat_map(|(run, stored)| of_run(&moved.session, run, stored));
     let mut events: Vec<AdkEvent> = of_runs.collect();
     for kept in moved.kept.iter().filter(|kept| kept.kind == EVENT) {
@@ -30,17 +30,17 @@ pub(crate) fn tell(moved: &Moved) -> (Vec<AdkEvent>, f64) {
 }
 
 /// A run's events.
-fn of_run(session: &SessionKey, run: &RunId, stored: &Stored) -> Vec<AdkEvent> {
+fn of_run(session: &SessionKey, run: &RunId, stored: &JournaledRun) -> Vec<AdkEvent> {
     let records: Vec<_> = stored.facts().cloned().collect();
     Rendering::session(run, &session.app, &records)
 }
 
 /// An event that reports a change to the state outside of any run. It is stored as it is sent.
-pub(crate) fn state_changed(delta: StateMap, at: Wall) -> Result<Kept, IdError> {
+pub(crate) fn state_changed(delta: StateMap, at: Wall) -> Result<Attachment, IdError> {
     let id = Uuid::now_v7();
     let event_id = Uuid::new_v5(&id, b"event");
     let mut event = AdkEvent::blank(RunId::new(format!("p-{id}"))?, "user".into(), "".into(), event_id, at);
     event.actions.state_delta = delta;
     // Sorting by name sorts by time.
-    Ok(Kept::new(EVENT.to_owned(), format!("{:020}-{id}", at.0), at, json!(event)))
+    Ok(Attachment::new(EVENT.to_owned(), format!("{:020}-{id}", at.0), at, json!(event)))
 }

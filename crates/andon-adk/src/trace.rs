@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Moved, RunFilter, RunId, SessionKey, Stored};
+use andon_runtime::{JournaledRun, RunFilter, RunId, SessionCopy, SessionKey};
 use andon_server::dialect::{Path, Principal, Problem};
 use andon_telemetry::names;
 use andon_telemetry::span::{self, Span};
@@ -45,7 +45,11 @@ pub(crate) async fn of_session(
     }
     let mut spans = Vec::new();
     for key in keys {
-        let Some(Moved { runs, .. }) = core.host.runtime().session_with(&key, story::EVENT).await? else { continue };
+        let Some(SessionCopy { runs, .. }) =
+            core.host.runtime().copy_session_with_attachments(&key, story::EVENT).await?
+        else {
+            continue;
+        };
         spans.extend(runs.iter().flat_map(|(run, stored)| of_run(&key, run, stored)));
     }
     reading.answer(|| spans).await
@@ -60,7 +64,7 @@ fn filter(principal: &Principal, app: &str, session: Option<String>, limit: usiz
         .limit(limit)
 }
 
-fn of_run(key: &SessionKey, run: &RunId, stored: &Stored) -> Vec<Value> {
+fn of_run(key: &SessionKey, run: &RunId, stored: &JournaledRun) -> Vec<Value> {
     let records: Vec<_> = stored.facts().map(Arc::clone).collect();
     span::of_run(&records, stored.settled_at).iter().map(|span| shown(key, run, span)).collect()
 }
@@ -106,7 +110,8 @@ pub(crate) async fn of_event(
     let runs = core.host.runtime().list_runs(filter(&principal, &app, None, RECENT)).await?;
     let is_of = |run: &RunId| (1..=ANSWERS).any(|call| answer_id(run, call) == id);
     let known = runs.into_iter().find(|run| principal.reaches(&run.session) && is_of(&run.run)).ok_or_else(missing)?;
-    let session = core.host.runtime().session_with(&known.session, story::EVENT).await?.ok_or_else(missing)?;
+    let session =
+        core.host.runtime().copy_session_with_attachments(&known.session, story::EVENT).await?.ok_or_else(missing)?;
     let stored =
         session.runs.iter().find(|(run, _)| *run == known.run).map(|(_, stored)| stored).ok_or_else(missing)?;
     let spans = of_run(&known.session, &known.run, stored);

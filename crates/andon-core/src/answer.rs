@@ -21,7 +21,7 @@ use crate::usage::Usage;
 
 pub use answerer::Answerer;
 pub use assemble::{AnswerEnd, assemble, written};
-pub use span::{CallHead, Kind, Lump, LumpGap, Mark, Span, Stretch, What};
+pub use span::{CallHead, Kind, Lump, LumpGap, Mark, MarkKind, Span, Stretch};
 
 /// A piece of a model's answer, as the model's adapter delivers it.
 #[derive(Debug, Clone, PartialEq)]

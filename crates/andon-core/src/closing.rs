@@ -10,7 +10,7 @@ use crate::ending::Failure;
 use crate::event::{Approval, Event, HookEnd, ModelEnd, Refusal, ToolEnd};
 use crate::id::CallId;
 use crate::message::{Content, Cut, Message, ResultStatus, Role, ToolResult};
-use crate::progress::{Call, CallState, OpenModel, Progress};
+use crate::progress::{Call, CallState, OpenModel, RunProgress};
 use crate::reason::Reason;
 use crate::usage::{Awaited, Used};
 
@@ -108,7 +108,7 @@ fn refuse_denied(call: CallId, verdict: &Approval, why: &Why) -> Event {
 
 /// Closes everything that a dead process left open. Nobody knows whether a tool that ran had its effect. `pending` says how a better
 /// figure is looked for than what is on record about an open model call.
-pub fn close_lost(progress: &Progress, pending: Option<Awaited>) -> Vec<Event> {
+pub fn close_lost(progress: &RunProgress, pending: Option<Awaited>) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(point) = progress.open_hook() {
         events.push(Event::hook_finished(point, HookEnd::Cut));

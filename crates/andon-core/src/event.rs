@@ -25,7 +25,7 @@ use crate::usage::{Awaited, Used};
 
 pub use crate::id::{Epoch, Seq};
 pub use accepted::Accepted;
-pub use addendum::{Addendum, Learnt};
+pub use addendum::{Addendum, AddendumKind};
 pub use call::{Approval, Effect, Refusal, Remains, ToolEnd};
 pub use hook::{HookChange, HookEnd, HookPoint};
 pub use record::{Entry, Record};

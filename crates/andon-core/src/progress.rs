@@ -4,12 +4,12 @@
 //!
 //! # Invariants
 //!
-//! 1. [`Progress::apply`] refuses an event that cannot follow the earlier ones, and then changes nothing: a journal that
+//! 1. [`RunProgress::apply`] refuses an event that cannot follow the earlier ones, and then changes nothing: a journal that
 //!    folds makes sense.
 //! 2. Nothing follows `run_settled`.
 //! 3. Every call of an answer is closed exactly once; when the last one is, the tool message joins the conversation, with
 //!    the results in the model's order.
-//! 4. [`Progress::messages`] is exactly what the run adds to its session's history.
+//! 4. [`RunProgress::messages`] is exactly what the run adds to its session's history.
 
 mod call;
 mod changes;
@@ -85,7 +85,7 @@ impl OpenModel {
 
 /// How far a run has come.
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct RunProgress {
     accepted: Arc<Accepted>,
     ending: Option<Arc<Ending>>,
     seq: Seq,
@@ -107,7 +107,7 @@ pub struct Progress {
     used: Option<Box<Used>>,
 }
 
-impl Progress {
+impl RunProgress {
     /// A run that was just accepted.
     pub fn new(accepted: Arc<Accepted>) -> Self {
         Self {

@@ -1,12 +1,12 @@
 //! Where a run stands: its state, what it is doing and how hard it is being stopped, folded from its events.
 //!
-//! Only this file decides that: [`Progress`](crate::progress::Progress), the feed and the board all ask it.
+//! Only this file decides that: [`RunProgress`](crate::progress::RunProgress), the feed and the board all ask it.
 //!
 //! # Invariants
 //!
 //! 1. Applying an event takes the same time however long the run is. Only calls that a person was asked about are kept,
 //!    until they are closed.
-//! 2. It checks nothing, and does what it can with events that make no sense. Refusing those is up to `Progress`.
+//! 2. It checks nothing, and does what it can with events that make no sense. Refusing those is up to `RunProgress`.
 
 use std::collections::BTreeMap;
 

@@ -28,8 +28,8 @@ fn asked() -> Vec<Event> {
     vec![model_started(1), Event::Message { message: said }, usage(1), answered(1, ModelStop::ToolUse)]
 }
 
-fn after(events: impl IntoIterator<Item = Event>) -> Result<Progress, FoldError> {
-    let mut progress = Progress::new(accepted());
+fn after(events: impl IntoIterator<Item = Event>) -> Result<RunProgress, FoldError> {
+    let mut progress = RunProgress::new(accepted());
     for event in [Event::RunStarted].into_iter().chain(events) {
         progress.apply(&event)?;
     }
@@ -50,7 +50,7 @@ fn a_changed_prompt_stands_after_what_it_brought_along() {
     let brings = Arc::new(Accepted { history: history.clone(), ..(*accepted()).clone() });
     let input = Arc::new(Message::user("Look there."));
     let [start, end] = changed(HookPoint::BeforeRun, HookChange::Input { input: Arc::clone(&input) });
-    let mut progress = Progress::new(brings);
+    let mut progress = RunProgress::new(brings);
     for event in [Event::RunStarted, start, end] {
         progress.apply(&event).unwrap();
     }
@@ -60,7 +60,7 @@ fn a_changed_prompt_stands_after_what_it_brought_along() {
 #[test]
 fn an_answer_that_the_prompt_brought_along_is_not_changed() {
     let history = vec![Arc::new(Message::user("Hi.")), Arc::new(Message::assistant("Hello."))];
-    let mut progress = Progress::new(Arc::new(Accepted { history, ..(*accepted()).clone() }));
+    let mut progress = RunProgress::new(Arc::new(Accepted { history, ..(*accepted()).clone() }));
     let change = HookChange::Answer { answer: answer(vec![Part::text("Well.")]), is_withdrawn: false };
     let [start, end] = changed(HookPoint::AfterModel, change);
     for event in [Event::RunStarted, start] {

@@ -15,28 +15,28 @@ mod sense {
         let record = |event| Entry::Fact(Arc::new(record(1, event)));
         let lump = Entry::Lump(Arc::new(Lump { v: 1, from: 0, span: Span::new(1) }));
         for journal in [vec![], vec![record(Event::RunStarted)], vec![lump]] {
-            assert_eq!(Progress::fold(&journal).unwrap_err(), FoldError::NoBeginning);
+            assert_eq!(RunProgress::fold(&journal).unwrap_err(), FoldError::NoBeginning);
         }
-        assert!(Progress::fold(&[record(Event::RunAccepted { accepted: accepted() })]).is_ok());
+        assert!(RunProgress::fold(&[record(Event::RunAccepted { accepted: accepted() })]).is_ok());
     }
 
     #[test]
     fn a_journal_begins_at_one() {
         let second = Entry::Fact(Arc::new(record(2, Event::RunAccepted { accepted: accepted() })));
-        assert_eq!(Progress::fold(&[second]).unwrap_err(), FoldError::Gap { expected: 1, found: 2 });
+        assert_eq!(RunProgress::fold(&[second]).unwrap_err(), FoldError::Gap { expected: 1, found: 2 });
     }
 
     #[test]
     fn a_missing_or_repeated_seq_is_refused() {
         for found in [1, 3] {
-            let mut progress = Progress::new(accepted());
+            let mut progress = RunProgress::new(accepted());
             let refused = progress.apply_record(&record(found, Event::RunStarted));
             assert_eq!(refused, Err(FoldError::Gap { expected: 2, found }));
         }
     }
 
     /// What came before, the event, and why it cannot follow.
-    type Case = (Progress, Event, &'static str);
+    type Case = (RunProgress, Event, &'static str);
 
     fn assert_refused(cases: Vec<Case>) {
         for (mut progress, event, why) in cases {
@@ -200,10 +200,10 @@ mod sense {
         span.push(&Kind::Text, "So it is");
         let hole = span.lump_from(3, 1).unwrap();
         journal.push(Entry::Lump(Arc::new(hole)));
-        let spans = Progress::fold(&journal).unwrap().open_model().unwrap().spans.clone();
+        let spans = RunProgress::fold(&journal).unwrap().open_model().unwrap().spans.clone();
         assert!(spans.iter().all(|span| span.text.is_empty()), "text after a hole is not taken for the beginning");
         let lump = Arc::new(span.lump_from(0, 0).unwrap());
-        let refused = Progress::fold(&[journal[0].clone(), journal[1].clone(), Entry::Lump(lump)]).unwrap_err();
+        let refused = RunProgress::fold(&[journal[0].clone(), journal[1].clone(), Entry::Lump(lump)]).unwrap_err();
         assert_eq!(
             refused,
             FoldError::OutOfPlace { seq: 2, why: "text streams only while the model is called or a tool runs" }
@@ -216,7 +216,7 @@ mod sense {
         let mut span = Span::new(4);
         span.push(&Kind::Text, "And");
         journal.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
-        let refused = Progress::fold(&journal).unwrap_err();
+        let refused = RunProgress::fold(&journal).unwrap_err();
         assert_eq!(
             refused,
             FoldError::OutOfPlace { seq: 4, why: "text streams only while the model is called or a tool runs" }
@@ -242,15 +242,15 @@ mod output {
         let mut early = journal(asked());
         let seq = early.len() as u64;
         early.push(lump(&shown, "early", seq));
-        assert!(Progress::fold(&early).is_err(), "nothing runs yet");
+        assert!(RunProgress::fold(&early).is_err(), "nothing runs yet");
 
         let mut journal = journal(asked().into_iter().chain([tool_started("a")]));
-        let before = Progress::fold(&journal).unwrap();
+        let before = RunProgress::fold(&journal).unwrap();
         journal.push(lump(&shown, "working", seq + 1));
-        let after = Progress::fold(&journal).unwrap();
+        let after = RunProgress::fold(&journal).unwrap();
         assert_eq!(after.messages(), before.messages());
         journal.push(lump(&Kind::Text, "the model's?", seq + 1));
-        assert!(Progress::fold(&journal).is_err(), "an answer does not stream while tools run");
+        assert!(RunProgress::fold(&journal).is_err(), "an answer does not stream while tools run");
     }
 
     #[test]
@@ -268,8 +268,8 @@ mod output {
         let yes = |arguments: &[u8]| {
             approval_resolved("a", Approval::Approved { by: None, arguments: Some(Digest::of(arguments)), why: None })
         };
-        assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{}")]))).is_ok());
-        assert!(Progress::fold(&journal(asks().into_iter().chain([yes(b"{\"all\":true}")]))).is_err());
+        assert!(RunProgress::fold(&journal(asks().into_iter().chain([yes(b"{}")]))).is_ok());
+        assert!(RunProgress::fold(&journal(asks().into_iter().chain([yes(b"{\"all\":true}")]))).is_err());
     }
 }
 
@@ -278,7 +278,7 @@ mod next {
 
     #[test]
     fn a_run_that_waits_for_its_session_or_has_settled_has_no_next_step() {
-        assert_eq!(Progress::new(accepted()).next_step(8), None);
+        assert_eq!(RunProgress::new(accepted()).next_step(8), None);
         assert_eq!(run([settled(cancelled())]).next_step(8), None);
     }
 
@@ -478,7 +478,7 @@ mod history {
         let mut span = Span::new(3);
         span.push(&Kind::Text, "Looking");
         span.push(&Kind::ToolInput(head(0, "a")), "{}");
-        span.mark(What::CallEnded { index: 0 });
+        span.mark(MarkKind::CallEnded { index: 0 });
         span.push(&Kind::ToolInput(head(1, "b")), "{");
         let why = Why::Cancelled(Reason::Requested);
         let closing = close_model(1, [&span], Event::usage(1, Used::UNKNOWN), None, &why);

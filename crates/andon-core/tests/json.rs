@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use andon_core::FORMAT_VERSION;
-use andon_core::answer::{CallHead, Kind, Lump, Span, What};
+use andon_core::answer::{CallHead, Kind, Lump, MarkKind, Span};
 use andon_core::cancel::{CancelRequest, Force, Reason};
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::{
-    Accepted, Addendum, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, Learnt, ModelEnd, Record,
+    Accepted, Addendum, AddendumKind, Approval, Effect, Entry, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record,
     Refusal, Remains, ToolEnd,
 };
 use andon_core::id::{CallId, RunId, SessionKey};
@@ -239,11 +239,11 @@ fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
     let head = Arc::new(CallHead { index: 0, id: id("a"), name: "look".into() });
     let mut span = Span::new(3);
     span.push(&Kind::Thinking, "Hm å");
-    span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
+    span.mark(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
     span.push(&Kind::Text, "So");
     span.push(&Kind::ToolInput(head), "{}");
-    span.mark(What::CallEnded { index: 0 });
-    span.mark(What::Used(Box::new(Usage::reported(1, 2))));
+    span.mark(MarkKind::CallEnded { index: 0 });
+    span.mark(MarkKind::Used(Box::new(Usage::reported(1, 2))));
     let lumps: [Lump; 2] = [
         Span { text: "Hm å".into(), marks: span.marks[..1].to_vec(), ..span.clone() }.lump_from(0, 0),
         span.lump_from(5, 1),
@@ -259,8 +259,8 @@ fn a_lump_comes_back_with_its_version_and_joins_to_the_same_span() {
 
 #[test]
 fn an_addendum_comes_back_with_its_version_and_word() {
-    let late = Learnt::LateResult { call: id("a"), result: result(), remains: None };
-    let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(used()) };
+    let late = AddendumKind::LateResult { call: id("a"), result: result(), remains: None };
+    let corrected = AddendumKind::UsageCorrected { call: 1, used: Box::new(used()) };
     for (what, word) in [(late, "late_result"), (corrected, "usage_corrected")] {
         let json = round_trip(&Addendum::new(3, AT, what));
         assert_eq!([&json["v"], &json["number"], &json["type"]], [&json!(FORMAT_VERSION), &json!(3), &json!(word)]);
@@ -270,7 +270,7 @@ fn an_addendum_comes_back_with_its_version_and_word() {
 #[test]
 fn a_receipt_comes_back_with_its_version() {
     let records: Vec<_> = events().into_iter().map(|event| Arc::new(record(event))).collect();
-    let what = Learnt::LateResult { call: id("a"), result: result(), remains: None };
+    let what = AddendumKind::LateResult { call: id("a"), result: result(), remains: None };
     let receipt = Receipt::fold(&records, [Addendum::new(1, AT, what)], Some(AT)).unwrap();
     let json = round_trip(&receipt);
     assert_eq!([&json["v"], &json["revision"]], [&json!(FORMAT_VERSION), &json!(1)]);

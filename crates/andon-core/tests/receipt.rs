@@ -3,7 +3,7 @@
 
 mod common;
 
-use andon_core::event::{Addendum, Learnt, Remains};
+use andon_core::event::{Addendum, AddendumKind, Remains};
 use andon_core::receipt::{CallAccount, Compensation, ModelAccount, Receipt, Took, Verdict};
 use common::*;
 
@@ -107,8 +107,8 @@ fn a_run_without_an_outcome_is_not_on_disk_whatever_instant_is_given() {
 fn what_is_learned_later_is_folded_in_and_counted() {
     let at = Stamp { wall: Wall(2_000_000_000), mono_us: 9_000 };
     let better = Used::whole(Usage::reported(10, 7));
-    let late = Learnt::LateResult { call: id("a"), result: Arc::new(result("a")), remains: None };
-    let corrected = Learnt::UsageCorrected { call: 1, used: Box::new(better) };
+    let late = AddendumKind::LateResult { call: id("a"), result: Arc::new(result("a")), remains: None };
+    let corrected = AddendumKind::UsageCorrected { call: 1, used: Box::new(better) };
     let addenda = [Addendum::new(1, at, late), Addendum::new(2, at, corrected)];
     let mut expected = expected();
     expected.calls[1].verdict = Verdict::Late;
@@ -218,7 +218,7 @@ fn what_an_open_model_call_has_used_is_unknown_until_it_is_accounted() {
 }
 
 /// A tool whose cleanup found something, and then what is learned about it.
-fn cleaned_up(end: ToolEnd, addenda: Vec<Learnt>) -> Receipt {
+fn cleaned_up(end: ToolEnd, addenda: Vec<AddendumKind>) -> Receipt {
     let remains = Remains::new()
         .leaked(vec!["process 7".into()])
         .unended("the server does not answer")
@@ -250,12 +250,12 @@ fn what_a_cleanup_found_is_in_the_receipt_by_name() {
 
 #[test]
 fn what_became_of_a_compensation_is_in_the_account_of_its_call_and_of_no_other() {
-    let finished = |end, status| Learnt::CompensationFinished {
+    let finished = |end, status| AddendumKind::CompensationFinished {
         call: id("a"),
         end,
         result: Arc::new(ToolResult::text(id("a"), status, "so")),
     };
-    let started = || Learnt::CompensationStarted { call: id("a"), by: None };
+    let started = || AddendumKind::CompensationStarted { call: id("a"), by: None };
     for (addenda, expected) in [
         (vec![], None),
         (vec![started()], Some(Compensation::Started)),

@@ -21,15 +21,15 @@ fn first_answer(after: Seq) -> Vec<Lump> {
     };
     span.push(&Kind::Thinking, "Hm.");
     lump(&span);
-    span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
+    span.mark(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) });
     span.push(&Kind::Text, "Lookin");
     lump(&span);
     span.push(&Kind::Text, "g.");
     span.push(&Kind::ToolInput(head(0, "a")), "{}");
-    span.mark(What::CallEnded { index: 0 });
+    span.mark(MarkKind::CallEnded { index: 0 });
     lump(&span);
     span.push(&Kind::ToolInput(head(1, "b")), "{}");
-    span.mark(What::Used(Box::new(Usage::reported(10, 5))));
+    span.mark(MarkKind::Used(Box::new(Usage::reported(10, 5))));
     lump(&span);
     lumps
 }
@@ -77,17 +77,17 @@ fn whole_journal() -> Vec<Entry> {
 }
 
 /// Every journal that a crash can leave of the run, with what recovery adds to it.
-fn crashes() -> Vec<(Progress, Vec<Event>)> {
+fn crashes() -> Vec<(RunProgress, Vec<Event>)> {
     let journal = whole_journal();
     let cut = |length: usize| {
-        let progress = Progress::fold(&journal[..length]).unwrap();
+        let progress = RunProgress::fold(&journal[..length]).unwrap();
         let closing = close_lost(&progress, None);
         (progress, closing)
     };
     (1..=journal.len()).map(cut).collect()
 }
 
-fn recovered(progress: &Progress, closing: &[Event]) -> Progress {
+fn recovered(progress: &RunProgress, closing: &[Event]) -> RunProgress {
     let mut progress = progress.clone();
     for event in closing {
         progress.apply(event).unwrap();
@@ -139,7 +139,7 @@ fn after_a_crash_in_an_answer_all_text_that_was_journaled_is_kept_and_marked() {
     let journal = whole_journal();
     let expected = [(6, "", 0), (7, "Lookin", 0), (8, "Looking.", 1), (9, "Looking.", 1)];
     for (length, text, calls) in expected {
-        let progress = Progress::fold(&journal[..length]).unwrap();
+        let progress = RunProgress::fold(&journal[..length]).unwrap();
         let progress = recovered(&progress, &close_lost(&progress, None));
         let answer = progress.last_answer().unwrap();
         let seal = (length > 6).then(|| Signature::new("maker", "seal"));
@@ -163,7 +163,7 @@ fn after_a_crash_a_tool_that_ran_is_unknown_and_one_that_waited_is_refused() {
 fn after_a_crash_in_an_answer_its_usage_is_what_was_reported_so_far_or_unknown() {
     let journal = whole_journal();
     for (length, expected) in [(8, Used::UNKNOWN), (9, Used::cut(Usage::reported(10, 5).running()))] {
-        let progress = Progress::fold(&journal[..length]).unwrap();
+        let progress = RunProgress::fold(&journal[..length]).unwrap();
         let closing = close_lost(&progress, None);
         let usage: Vec<_> = closing.iter().filter(|event| matches!(event, Event::Usage { .. })).collect();
         assert_eq!(usage, [&Event::usage(1, expected)]);
@@ -174,14 +174,14 @@ fn after_a_crash_in_an_answer_its_usage_is_what_was_reported_so_far_or_unknown()
 fn usage_of(span: &Span) -> Event {
     let mut entries = journal([Event::RunStarted, model_started(1)]);
     entries.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
-    let closing = close_lost(&Progress::fold(&entries).unwrap(), None);
+    let closing = close_lost(&RunProgress::fold(&entries).unwrap(), None);
     closing.into_iter().find(|event| matches!(event, Event::Usage { .. })).unwrap()
 }
 
 #[test]
 fn after_a_crash_an_answer_that_had_begun_has_not_0_tokens_and_one_that_had_not_may() {
     let mut span = Span::new(3);
-    span.mark(What::Used(Box::new(Usage::reported(12, 0))));
+    span.mark(MarkKind::Used(Box::new(Usage::reported(12, 0))));
     assert_eq!(usage_of(&span), Event::usage(1, Used::cut(Usage::reported(12, 0).running())));
     span.push(&Kind::Text, "Half");
     let input = Usage::reported(12, 0).output(Figure::UNKNOWN);
@@ -193,7 +193,7 @@ fn after_a_crash_a_call_says_who_answered_it_if_that_was_on_record() {
     let mut span = Span::new(3);
     span.push(&Kind::Text, "Half");
     let (model, id) = ("exact-1", "req-7");
-    span.mark(What::Answered(Box::new(Answerer::new(Some(model), Some(id)))));
+    span.mark(MarkKind::Answered(Box::new(Answerer::new(Some(model), Some(id)))));
     let Event::Usage { answered_by, request_id, .. } = usage_of(&span) else { panic!("it is a usage") };
     assert_eq!((answered_by.as_deref(), request_id.as_deref()), (Some(model), Some(id)));
 }
@@ -202,10 +202,10 @@ fn after_a_crash_a_call_says_who_answered_it_if_that_was_on_record() {
 fn after_a_crash_between_an_answer_and_its_usage_a_report_of_0_is_unknown() {
     let mut entries = journal([Event::RunStarted, model_started(1)]);
     let mut span = Span::new(3);
-    span.mark(What::Used(Box::new(Usage::reported(12, 0))));
+    span.mark(MarkKind::Used(Box::new(Usage::reported(12, 0))));
     entries.push(Entry::Lump(Arc::new(span.lump_from(0, 0).unwrap())));
     entries.push(Entry::Fact(Arc::new(record(4, message(Message::assistant("So."))))));
-    let closing = close_lost(&Progress::fold(&entries).unwrap(), None);
+    let closing = close_lost(&RunProgress::fold(&entries).unwrap(), None);
     let input = Usage::reported(12, 0).output(Figure::UNKNOWN);
     assert_eq!(closing[0], Event::usage(1, Used::cut(input.running())));
 }

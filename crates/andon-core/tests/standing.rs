@@ -38,11 +38,11 @@ fn anything(random: &mut fastrand::Rng, number: u32) -> Event {
 }
 
 /// How many calls of the turn are in such a state, found by looking at each.
-fn count(progress: &Progress, is: fn(&CallState) -> bool) -> usize {
+fn count(progress: &RunProgress, is: fn(&CallState) -> bool) -> usize {
     progress.calls().iter().filter(|call| is(&call.state)).count()
 }
 
-/// What the test itself keeps, because `Progress` asks the fold about it.
+/// What the test itself keeps, because `RunProgress` asks the fold about it.
 #[derive(Default)]
 struct Kept {
     has_started: bool,
@@ -66,7 +66,7 @@ impl Kept {
 }
 
 /// Where the run stands, found by looking at everything that is open.
-fn looked_at(progress: &Progress, kept: &Kept) -> RunStanding {
+fn looked_at(progress: &RunProgress, kept: &Kept) -> RunStanding {
     let force = kept.force;
     if progress.ending().is_some() {
         return RunStanding::new(State::Settled, None, force);
@@ -100,7 +100,7 @@ fn where_a_run_stands_is_what_looking_at_everything_open_says_whatever_happens_t
     let mut met = Vec::new();
     for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let (mut progress, mut fold) = (Progress::new(accepted()), StandingFold::default());
+        let (mut progress, mut fold) = (RunProgress::new(accepted()), StandingFold::default());
         let mut kept = Kept::default();
         for _ in 0..400 {
             let event = anything(&mut random, progress.model_calls());

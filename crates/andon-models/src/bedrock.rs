@@ -14,7 +14,7 @@ mod plain;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Answer, FailedAnswer, Message, Meter, Model, ModelError, Rendering, Request};
+use andon_runtime::{Answer, FailedAnswer, Message, Meter, Model, ModelError, ModelRequest, Rendering};
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, StalledStreamProtectionConfig};
 use aws_smithy_types::retry::RetryConfig;
@@ -74,7 +74,7 @@ impl Bedrock {
     }
 
     /// What a call's body is made from.
-    fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message], settings: &'a Settings) -> Ask<'a> {
+    fn ask<'a>(&'a self, request: &'a ModelRequest, prompt: &'a [Message], settings: &'a Settings) -> Ask<'a> {
         Ask {
             provider: "bedrock",
             model: &self.model,
@@ -87,11 +87,11 @@ impl Bedrock {
     }
 
     /// The body of a call.
-    fn body(&self, request: &Request) -> Value {
+    fn body(&self, request: &ModelRequest) -> Value {
         render::bedrock::body(&self.ask(request, &request.prompt(), &self.settings.with(&request.settings)))
     }
 
-    fn check(&self, request: &Request) -> Result<(), String> {
+    fn check(&self, request: &ModelRequest) -> Result<(), String> {
         render::choice::check_bedrock(&self.ask(request, &[], &self.settings.with(&request.settings)))
     }
 
@@ -108,7 +108,7 @@ impl Model for Bedrock {
         &self.name
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         if let Err(why) = self.check(&request) {
             return Box::new(FailedAnswer::new(ModelError::fatal(why)));
         }
@@ -120,7 +120,7 @@ impl Model for Bedrock {
         Some(Arc::clone(&self.meter) as Arc<dyn Meter>)
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         Some(Rendering::new("bedrock", self.body(request)))
     }
 }

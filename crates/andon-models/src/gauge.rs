@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use andon_core::message::Part;
 use andon_core::usage::{Figure, Provenance, Usage, Used, fewest_tokens};
-use andon_runtime::{Lesson, Meter, Request, Sighting};
+use andon_runtime::{Lesson, Meter, MeteredCall, ModelRequest};
 use parking_lot::Mutex;
 
 use crate::meter::{Book, Reported};
@@ -101,11 +101,11 @@ impl Gauge {
     }
 
     /// How many tokens the answer of a call may have.
-    fn most(&self, call: &Sighting<'_>) -> Option<u64> {
+    fn most(&self, call: &MeteredCall<'_>) -> Option<u64> {
         call.request.settings.max_output.map(u64::from).or(self.max_output)
     }
 
-    fn delivered(&self, call: &Sighting<'_>, known: &Usage) -> Usage {
+    fn delivered(&self, call: &MeteredCall<'_>, known: &Usage) -> Usage {
         let (id, most) = (self.id(call.model), self.most(call));
         let is_warm = self.book.is_warm(&id);
         let (output, reasoning) = if is_warm {
@@ -155,7 +155,7 @@ impl Gauge {
 }
 
 impl Meter for Gauge {
-    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+    fn cut(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
         if call.answer.is_empty() && known == Usage::NONE.running() {
             // The provider refused the request, or was never reached.
             return Used::new(known, known);
@@ -164,19 +164,19 @@ impl Meter for Gauge {
         Used::new(delivered, self.billed(delivered, self.most(call)))
     }
 
-    fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
+    fn lost(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
         self.cut(call, known).open_ended(self.most(call))
     }
 
-    fn is_prepared(&self, call: &Sighting<'_>) -> bool {
+    fn is_prepared(&self, call: &MeteredCall<'_>) -> bool {
         self.book.is_warm(&self.id(call.model))
     }
 
-    fn prepare(&self, call: &Sighting<'_>) {
+    fn prepare(&self, call: &MeteredCall<'_>) {
         self.book.warm(&self.id(call.model));
     }
 
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
+    fn learn(&self, call: &MeteredCall<'_>, reported: Usage) -> Vec<Lesson> {
         let figures = Reported::of(&reported);
         let Some(written) = figures.output else { return Vec::new() };
         if let Some(exact) = call.model {
@@ -216,7 +216,7 @@ impl Gauge {
     }
 
     /// Takes the speed of a call that ended by itself.
-    fn clock(&self, written: u64, call: &Sighting<'_>) {
+    fn clock(&self, written: u64, call: &MeteredCall<'_>) {
         let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
         // A short answer tells nothing about speed.
         if written < 20 || writing < Duration::from_millis(50) {
@@ -246,7 +246,7 @@ fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
 
 /// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
 /// sent.
-fn crude_input(request: &Request) -> Figure {
+fn crude_input(request: &ModelRequest) -> Figure {
     let said: u64 = request.history.iter().map(|message| bytes_of(&message.parts)).sum();
     let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
     let asked = said + (offered + request.instructions.as_deref().map_or(0, str::len)) as u64;

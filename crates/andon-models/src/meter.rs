@@ -23,7 +23,7 @@ mod request;
 use std::collections::BTreeMap;
 
 use andon_core::usage::{Figure, Provenance, Usage};
-use andon_runtime::{Lesson, Sighting};
+use andon_runtime::{Lesson, MeteredCall};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ impl Book {
     }
 
     /// All tokens that a request cost to read, those from a cache included.
-    pub(crate) fn input(&self, model: &str, call: &Sighting<'_>) -> Figure {
+    pub(crate) fn input(&self, model: &str, call: &MeteredCall<'_>) -> Figure {
         let asked = Asked::of(family(model), call.request, call.model);
         self.read(model, |page| page.input(&asked))
     }
@@ -115,7 +115,13 @@ impl Book {
     ///
     /// If the model thinks without showing it, there are only bounds. A model of an unknown name does what the one does that was
     /// `asked`, until its own reports say otherwise: it may be that one's deployment.
-    pub(crate) fn output(&self, model: &str, asked: &str, call: &Sighting<'_>, most: Option<u64>) -> (Figure, Figure) {
+    pub(crate) fn output(
+        &self,
+        model: &str,
+        asked: &str,
+        call: &MeteredCall<'_>,
+        most: Option<u64>,
+    ) -> (Figure, Figure) {
         let mut family = family(model);
         if family.thinking == Thinking::Shown && model != asked {
             family.thinking = self.thinking(asked);
@@ -132,7 +138,7 @@ impl Book {
     }
 
     /// Learns from a completed call. Returns what is to be kept now, and what no longer.
-    pub(crate) fn learn(&self, model: &str, call: &Sighting<'_>, reported: &Reported) -> Vec<Lesson> {
+    pub(crate) fn learn(&self, model: &str, call: &MeteredCall<'_>, reported: &Reported) -> Vec<Lesson> {
         let family = family(model);
         let (asked, seen) = (Asked::of(family, call.request, call.model), Seen::of(family, call.answer, true));
         let mut pages = self.pages.lock();

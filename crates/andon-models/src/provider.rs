@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use andon_runtime::{Answer, Message, Meter, Model, ModelError, Rendering, Request, ToolChoice};
+use andon_runtime::{Answer, Message, Meter, Model, ModelError, ModelRequest, Rendering, ToolChoice};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -69,7 +69,12 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// What a request's body is made from.
-    pub(crate) fn ask<'a>(&'a self, request: &'a Request, prompt: &'a [Message], settings: &'a Settings) -> Ask<'a> {
+    pub(crate) fn ask<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        prompt: &'a [Message],
+        settings: &'a Settings,
+    ) -> Ask<'a> {
         Ask {
             provider: self.facts.name,
             model: &self.target.model,
@@ -82,7 +87,7 @@ impl Inner {
     }
 
     /// The settings of one call.
-    pub(crate) fn settings<'a>(&'a self, request: &'a Request) -> Cow<'a, Settings> {
+    pub(crate) fn settings<'a>(&'a self, request: &'a ModelRequest) -> Cow<'a, Settings> {
         self.settings.with(&request.settings)
     }
 
@@ -101,12 +106,12 @@ impl Inner {
     }
 
     /// The body of a call, and the name of its format.
-    fn rendering(&self, request: &Request) -> Rendering {
+    fn rendering(&self, request: &ModelRequest) -> Rendering {
         self.facts.dialect.rendering(&self.ask(request, &request.prompt(), &self.settings(request)))
     }
 
     /// The request for an answer.
-    fn sending(&self, request: &Request) -> Result<Sending, ModelError> {
+    fn sending(&self, request: &ModelRequest) -> Result<Sending, ModelError> {
         let (prompt, settings) = (request.prompt(), self.settings(request));
         let ask = self.ask(request, &prompt, &settings);
         self.facts.dialect.check_choice(&ask).map_err(ModelError::fatal)?;
@@ -138,7 +143,7 @@ impl Inner {
 }
 
 /// Whether a request takes long to write.
-fn is_long(request: &Request) -> bool {
+fn is_long(request: &ModelRequest) -> bool {
     let mut bytes = request.history.iter().scan(0, |bytes, message| {
         *bytes += message.weight();
         Some(*bytes)
@@ -148,7 +153,7 @@ fn is_long(request: &Request) -> bool {
 
 /// Writes a request on a blocking thread. A run that is stopped meanwhile does not wait for it; the permit is held until the thread is
 /// done.
-async fn write_aside(inner: Arc<Inner>, request: Arc<Request>) -> Result<Sending, ModelError> {
+async fn write_aside(inner: Arc<Inner>, request: Arc<ModelRequest>) -> Result<Sending, ModelError> {
     let (written, receiver) = oneshot::channel();
     // The semaphore is never closed.
     let permit = WRITERS.acquire().await;
@@ -174,7 +179,7 @@ impl Model for HttpModel {
         &self.inner.name
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let after = AfterCut { inner: Arc::clone(&self.inner), request: Arc::new(request) };
         let phase = match is_long(&after.request) {
             false => after.inner.sending(&after.request).into(),
@@ -187,7 +192,7 @@ impl Model for HttpModel {
         Some(Arc::clone(&self.meter))
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         Some(self.inner.rendering(request))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use andon_core::usage::{Figure, Provenance, Usage};
 use andon_models::meter::{Accuracy, Book};
 use andon_runtime::{
-    Anchor, AnchorSetup, CallId, Lesson, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall,
+    Anchor, AnchorSetup, CallId, Lesson, Message, Meter, MeteredCall, ModelRequest, Part, RunId, Signature, ToolCall,
 };
 use proptest::prelude::*;
 
@@ -19,8 +19,8 @@ fn text(words: usize, seed: usize) -> String {
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> Request {
-    Request::new(RunId::new("r").unwrap(), 1, messages.into_iter().map(Arc::new).collect::<Vec<_>>())
+fn request(messages: Vec<Message>, anchor: Option<Anchor>) -> ModelRequest {
+    ModelRequest::new(RunId::new("r").unwrap(), 1, messages.into_iter().map(Arc::new).collect::<Vec<_>>())
         .instructions("Be brief.")
         .anchor(anchor)
 }
@@ -45,7 +45,7 @@ impl Model {
         Self { book: Arc::clone(book), meter: book.meter("maker", name) }
     }
 
-    fn cut(&self, request: &Request, answer: &[Part], ended: bool) -> Usage {
+    fn cut(&self, request: &ModelRequest, answer: &[Part], ended: bool) -> Usage {
         self.meter.cut(&sighting(request, answer, ended), Usage::UNKNOWN).delivered
     }
 
@@ -72,9 +72,9 @@ impl Model {
     }
 }
 
-fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
+fn sighting<'a>(request: &'a ModelRequest, answer: &'a [Part], ended: bool) -> MeteredCall<'a> {
     let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
-    Sighting::new(request, None, answer, ended, first_piece, took)
+    MeteredCall::new(request, None, answer, ended, first_piece, took)
 }
 
 fn thought(text: &str) -> Part {
@@ -226,7 +226,7 @@ fn thinking_that_nobody_reported_or_showed_is_not_taken_to_be_read_again() {
 }
 
 /// A conversation of which the first answer was reported, with instructions of some hundred tokens.
-fn continued(anchor: Anchor) -> Request {
+fn continued(anchor: Anchor) -> ModelRequest {
     let history = vec![Message::user("Tell me a story."), Message::assistant(text(25, 1)), Message::user("Go on.")];
     (request(history, Some(anchor))).instructions(text(400, 3))
 }
@@ -357,7 +357,7 @@ struct Call {
 }
 
 impl Call {
-    fn request(&self, anchor: Option<Usage>) -> Request {
+    fn request(&self, anchor: Option<Usage>) -> ModelRequest {
         let anchor = anchor.map(|usage| anchored(usage, self.messages.len() / 2));
         request(self.messages.iter().map(Message::user).collect(), anchor)
     }

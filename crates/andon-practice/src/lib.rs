@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use self::answer::PracticeAnswer;
 use self::plan::plan;
-use andon_runtime::{Answer, FailedAnswer, Model, ModelError, Request, ToolChoice};
+use andon_runtime::{Answer, FailedAnswer, Model, ModelError, ModelRequest, ToolChoice};
 
 /// How long a word takes at human pace, on average.
 const HUMAN_PACE: Duration = Duration::from_millis(32);
@@ -90,7 +90,7 @@ impl Model for Practice {
         "practice"
     }
 
-    fn call(&self, mut request: Request) -> Box<dyn Answer> {
+    fn call(&self, mut request: ModelRequest) -> Box<dyn Answer> {
         match &request.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::None => request.keep_tools(|_| false),
@@ -112,7 +112,7 @@ fn cannot_be_made_to() -> ModelError {
 }
 
 /// The random numbers for an answer: the same for the same seed and conversation.
-fn chance(seed: u64, request: &Request) -> fastrand::Rng {
+fn chance(seed: u64, request: &ModelRequest) -> fastrand::Rng {
     // FNV-1a: the standard library's hasher may change from one release to the next.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let prompt = conversation::last_prompt(&request.history).unwrap_or_default();

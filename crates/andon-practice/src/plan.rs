@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::PromptValues;
 use super::{arguments, conversation, story, words};
-use andon_runtime::Request;
+use andon_runtime::ModelRequest;
 use andon_runtime::ToolSpec;
 
 /// A whole answer.
@@ -36,7 +36,7 @@ const OTHER_WORDS: [(&str, &[&str]); 5] = [
     ("note", &["note"]),
 ];
 
-pub(super) fn plan(request: &Request, chance: &mut fastrand::Rng) -> Plan {
+pub(super) fn plan(request: &ModelRequest, chance: &mut fastrand::Rng) -> Plan {
     let results = conversation::results_since_prompt(&request.history);
     if !results.is_empty() {
         return Plan { is_silent: false, thought: None, text: comment(&results), calls: Vec::new() };

@@ -1,7 +1,7 @@
 //! Words: counting them, streaming them, and the sentences that answers are made of.
 
 use andon_core::message::{Content, Part};
-use andon_runtime::Request;
+use andon_runtime::ModelRequest;
 
 /// A text's words in lower case, without punctuation. A `_` is part of a word.
 pub(super) fn plain(text: &str) -> impl Iterator<Item = String> {
@@ -28,7 +28,7 @@ pub(super) fn json_chunks(json: &str) -> impl Iterator<Item = &str> {
 }
 
 /// How many tokens the model is sent.
-pub(super) fn count_prompt(request: &Request) -> u64 {
+pub(super) fn count_prompt(request: &ModelRequest) -> u64 {
     let instructions = request.instructions.as_deref().map_or(0, count);
     let tools = request
         .tools

@@ -8,8 +8,8 @@ use std::time::Duration;
 use andon_practice::Practice;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::{
-    Agent, Answer, Cancel, Effect, FeedItem, FnTool, Kind, Message, Model, ModelStop, Part, Piece, Request, Role, Run,
-    RunId, Runtime, Session, ToolOutput, ToolSpec, Usage,
+    Agent, Answer, Cancel, Effect, FeedItem, FnTool, Kind, Message, Model, ModelRequest, ModelStop, Part, Piece, Role,
+    Run, RunId, Runtime, Session, ToolOutput, ToolSpec, Usage,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,8 +25,8 @@ fn spec(name: &str) -> Arc<ToolSpec> {
     Arc::new(spec)
 }
 
-fn request(prompt: &str) -> Request {
-    Request::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user(prompt))])
+fn request(prompt: &str) -> ModelRequest {
+    ModelRequest::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user(prompt))])
         .tools([spec("slow_count"), spec("dice")].into())
 }
 

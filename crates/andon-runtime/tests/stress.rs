@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon_runtime::{Agent, Cancel, Effect, FnTool, Passed, Runtime};
+use andon_runtime::{Agent, Cancel, Effect, FnTool, GateCounts, Runtime};
 use andon_testkit::{Act, ScriptedModel};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ async fn after_a_pull_has_returned_not_one_piece_tool_or_model_call() {
 }
 
 /// Starts a run, pulls its cord at a random moment from a thread that drives nothing, and waits for its end.
-async fn one_pull(runtime: &Runtime, random: &mut fastrand::Rng) -> (Passed, Passed) {
+async fn one_pull(runtime: &Runtime, random: &mut fastrand::Rng) -> (GateCounts, GateCounts) {
     let agent = Agent::builder().model(flood()).tool(nothing()).runtime(runtime).build().expect("an agent");
     let run = agent.start("Flood.").expect("a run");
     for _ in 0..random.u32(0..2_000) {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Epoch, Learnt};
+use andon_runtime::core::event::{AddendumKind, Epoch};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Append, Batch, BoxFuture, Earlier, Journal, JournalError, LastReported, Requested, Sessions, Shelf, Stored,
+    Append, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported, RequestFate, Sessions,
+    Shelf,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -251,7 +252,7 @@ impl Journal for SqliteJournal {
         append
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append {
         let run = run.clone();
         self.note(move |store| store.append_addendum(&run, at, &what))
     }
@@ -279,7 +280,7 @@ impl Journal for SqliteJournal {
         })
     }
 
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<JournaledRun>, JournalError>> {
         let run = run.clone();
         let pending = self.writing.as_ref().map(|writing| writing.instants.pending_of(&run)).unwrap_or_default();
         self.readers.quick.ask(move |connection| {
@@ -290,7 +291,7 @@ impl Journal for SqliteJournal {
         })
     }
 
-    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<Stored>>, JournalError>> {
+    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<JournaledRun>>, JournalError>> {
         let runs = runs.to_vec();
         self.readers.slow.ask(move |connection| runs.iter().map(|run| read::account(connection, run)).collect())
     }
@@ -305,9 +306,9 @@ impl Journal for SqliteJournal {
         self.readers.quick.ask(move |connection| read::last_reported(connection, &session))
     }
 
-    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
+    fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>> {
         let run = run.clone();
-        self.readers.quick.ask(move |connection| read::said_before(connection, &run, most))
+        self.readers.quick.ask(move |connection| read::history_before(connection, &run, most))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
@@ -323,7 +324,7 @@ impl Journal for SqliteJournal {
         self.change(move |store| store.claim(&run, from))
     }
 
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<RequestFate, JournalError>> {
         let run = run.clone();
         self.change(move |store| store.request_cancel(&run, &request))
     }

@@ -1,11 +1,11 @@
 //! Sessions in an SQLite database.
 
 use andon_runtime::core::id::SessionKey;
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    Batch, BoxFuture, JournalError, Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, Standing,
-    StateChange, StateMap,
+    Attachment, Batch, BatchStanding, BoxFuture, JournalError, RunFilter, RunInfo, SessionCopy, SessionFilter,
+    SessionInfo, Sessions, StateChange, StateMap,
 };
 
 use crate::journal::SqliteJournal;
@@ -28,25 +28,30 @@ impl Sessions for SqliteJournal {
         self.change(move |store| store.change_state(&session, at, &change))
     }
 
-    fn keep_with(
+    fn attach(
         &self,
         session: &SessionKey,
         at: Wall,
-        things: Vec<Kept>,
+        things: Vec<Attachment>,
         change: StateChange,
     ) -> BoxFuture<Result<bool, JournalError>> {
         let session = session.clone();
-        self.change(move |store| store.keep_with(&session, at, &things, &change))
+        self.change(move |store| store.attach(&session, at, &things, &change))
     }
 
-    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
+    fn attachments(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Attachment>, JournalError>> {
         let (session, kind) = (session.clone(), kind.to_owned());
-        self.readers.quick.ask(move |connection| read::kept_with(connection, &session, Some(&kind)))
+        self.readers.quick.ask(move |connection| read::attachments(connection, &session, Some(&kind)))
     }
 
-    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
+    fn discard_attachment(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+        name: &str,
+    ) -> BoxFuture<Result<bool, JournalError>> {
         let (session, kind, name) = (session.clone(), kind.to_owned(), name.to_owned());
-        self.change_and_erase(move |store| store.discard_with(&session, &kind, &name))
+        self.change_and_erase(move |store| store.discard_attachment(&session, &kind, &name))
     }
 
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>> {
@@ -74,25 +79,29 @@ impl Sessions for SqliteJournal {
         self.change_and_erase(move |store| store.delete(&session))
     }
 
-    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+    fn copy_whole(&self, session: &SessionKey) -> BoxFuture<Result<Option<SessionCopy>, JournalError>> {
         let (session, pending) = (session.clone(), self.pending());
         self.readers.slow.ask(move |connection| {
-            Ok(read::take_copy(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
+            Ok(read::copy_whole(connection, &session, None)?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
-    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+    fn copy_with_attachments(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+    ) -> BoxFuture<Result<Option<SessionCopy>, JournalError>> {
         let (session, kind, pending) = (session.clone(), kind.to_owned(), self.pending());
         self.readers.slow.ask(move |connection| {
-            Ok(read::take_copy(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
+            Ok(read::copy_whole(connection, &session, Some(&kind))?.map(|moved| pending.add_to_copy(moved)))
         })
     }
 
-    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
+    fn put(&self, moved: SessionCopy) -> BoxFuture<Result<(), JournalError>> {
         let encoded = moved.runs.iter().map(|(run, stored)| {
             let mut batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
             // A run whose record does not fold is stored as it is, with no state.
-            batch.standing = Progress::fold(&stored.entries).ok().as_ref().map(Standing::of);
+            batch.standing = RunProgress::fold(&stored.entries).ok().as_ref().map(BatchStanding::of);
             Encoded::new(&batch)
         });
         match encoded.collect::<Result<Vec<_>, _>>() {

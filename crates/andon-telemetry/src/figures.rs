@@ -15,12 +15,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::core::event::{Event, HookEnd, Learnt, Record, Refusal, Remains, ToolEnd};
+use andon_runtime::core::event::{AddendumKind, Event, HookEnd, Record, Refusal, Remains, ToolEnd};
 use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::usage::{Figure, Usage, Used};
-use andon_runtime::{JournalError, Observer, Runtime, Seen, SeenLater, Tally};
+use andon_runtime::{JournalError, Observer, RunCounts, Runtime, ShownAddendum, ShownFact};
 use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 
@@ -70,7 +70,7 @@ impl Figures {
 
     /// All figures, in Prometheus' format.
     pub fn render(&self, runtime: &Runtime) -> String {
-        let Tally { queued, running, waiting, cancelling, stalled, .. } = runtime.tally();
+        let RunCounts { queued, running, waiting, cancelling, stalled, .. } = runtime.tally();
         let states = [("queued", queued), ("running", running), ("waiting", waiting), ("cancelling", cancelling)];
         for (word, count) in states {
             self.recorder.gauge("andon_runs", &[("state", word)]).set(count as f64);
@@ -84,7 +84,7 @@ impl Figures {
         self.recorder.render()
     }
 
-    fn settled(&self, seen: &Seen<'_>, outcome: &'static str) {
+    fn settled(&self, seen: &ShownFact<'_>, outcome: &'static str) {
         let app = self.apps.bounded(&seen.session.app);
         self.recorder.counter("andon_runs_settled_total", &[("app", &app), ("outcome", outcome)]).increment(1);
         let Some(receipt) = seen.receipt() else { return };
@@ -104,7 +104,7 @@ impl Figures {
     }
 
     /// How long the first request took to be on record. A request that an earlier process accepted cannot be measured.
-    fn recorded(&self, seen: &Seen<'_>, requested_us: u64) {
+    fn recorded(&self, seen: &ShownFact<'_>, requested_us: u64) {
         let is_first = !seen.past.iter().any(|record| matches!(record.event, Event::CancelRequested { .. }));
         let is_own = seen.past.last().is_some_and(|last| last.epoch == seen.record.epoch);
         if let Some(phase) = phase(seen.past).filter(|_| is_first && is_own) {
@@ -135,9 +135,9 @@ impl Figures {
 
     /// A counter cannot fall, and a correction may go either way, so more and less are counted apart. What was not known before
     /// is counted like the first figures.
-    fn corrected(&self, later: &SeenLater<'_>, call: u32, used: &Used) {
+    fn corrected(&self, later: &ShownAddendum<'_>, call: u32, used: &Used) {
         let earlier = later.earlier.iter().rev().find_map(|addendum| match &addendum.what {
-            Learnt::UsageCorrected { call: of, used } if *of == call => Some(&**used),
+            AddendumKind::UsageCorrected { call: of, used } if *of == call => Some(&**used),
             _ => None,
         });
         let Some(before) = earlier.or_else(|| past::usage_of(later.facts, call)) else { return };
@@ -163,7 +163,7 @@ impl Figures {
         past::model_of(past, call).map_or_else(|| "?".into(), |model| self.models.bounded(model))
     }
 
-    fn tool_finished(&self, seen: &Seen<'_>, call: &CallId, end: ToolEnd, remains: Option<&Remains>) {
+    fn tool_finished(&self, seen: &ShownFact<'_>, call: &CallId, end: ToolEnd, remains: Option<&Remains>) {
         let tool = self.tools.bounded(past::tool_of(seen.past, call).unwrap_or("?"));
         self.tool_call(&tool, end.into());
         let left = usize::from(end == ToolEnd::Leaked) + remains.map_or(0, |remains| remains.leaked.len());
@@ -176,7 +176,7 @@ impl Figures {
         }
     }
 
-    fn tool_refused(&self, seen: &Seen<'_>, call: &CallId, why: Refusal) {
+    fn tool_refused(&self, seen: &ShownFact<'_>, call: &CallId, why: Refusal) {
         let asked = past::tool_of(seen.past, call).unwrap_or("?");
         // The agent has a tool of that name: otherwise the call would have been refused as unknown.
         let is_real = matches!(
@@ -202,7 +202,7 @@ impl Figures {
     }
 
     /// Counts that a tool which was given up has ended after all.
-    fn late(&self, later: &SeenLater<'_>, call: &CallId, remains: Option<&Remains>) {
+    fn late(&self, later: &ShownAddendum<'_>, call: &CallId, remains: Option<&Remains>) {
         let end = later.facts.iter().rev().find_map(|record| match &record.event {
             Event::ToolFinished { call: of, end, .. } if of == call => Some(*end),
             _ => None,
@@ -217,7 +217,7 @@ impl Figures {
 }
 
 impl Observer for Figures {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         self.journal.record(seen.now.since(seen.record.at).as_secs_f64());
         match &seen.record.event {
             Event::RunAccepted { .. } => {
@@ -251,10 +251,10 @@ impl Observer for Figures {
         self.recorder.tidy();
     }
 
-    fn addendum(&self, later: &SeenLater<'_>) {
+    fn addendum(&self, later: &ShownAddendum<'_>) {
         match &later.addendum.what {
-            Learnt::UsageCorrected { call, used } => self.corrected(later, *call, used),
-            Learnt::LateResult { call, remains, .. } => self.late(later, call, remains.as_deref()),
+            AddendumKind::UsageCorrected { call, used } => self.corrected(later, *call, used),
+            AddendumKind::LateResult { call, remains, .. } => self.late(later, call, remains.as_deref()),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@
 use andon_runtime::core::event::{Event, HookEnd, ToolEnd};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::{JournalError, Observer, Seen};
+use andon_runtime::{JournalError, Observer, ShownFact};
 use tracing::{error, info, warn};
 
 use crate::past;
@@ -15,7 +15,7 @@ use crate::past;
 pub struct Logs;
 
 impl Logs {
-    fn settled(seen: &Seen<'_>, outcome: &Ending) {
+    fn settled(seen: &ShownFact<'_>, outcome: &Ending) {
         let Some(receipt) = seen.receipt() else { return };
         let (run, app) = (seen.run.as_str(), &*seen.session.app);
         let took_ms = receipt.run_us / 1_000;
@@ -37,7 +37,7 @@ impl Logs {
 }
 
 impl Observer for Logs {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         let (run, app) = (seen.run.as_str(), &*seen.session.app);
         match &seen.record.event {
             Event::RunAccepted { .. } => info!(run, app, "run accepted"),

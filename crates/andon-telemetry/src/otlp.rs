@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Observer, Seen};
+use andon_runtime::{Observer, ShownFact};
 use opentelemetry::trace::{Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{Protocol, WithExportConfig, WithHttpConfig};
@@ -151,7 +151,7 @@ impl Traces {
 }
 
 impl Observer for Traces {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if let Some(span) = span::ended_by(seen.past, seen.record, Some(seen.now)) {
             self.hand_over(span);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::event::{Event, Remains, ToolEnd};
-use andon_runtime::{Agent, Cancel, Observer as _, Runtime, Seen, TestClock};
+use andon_runtime::{Agent, Cancel, Observer as _, Runtime, ShownFact, TestClock};
 use andon_telemetry::Figures;
 use andon_testkit::tools::{self, ToolLog};
 use andon_testkit::{Act, ScriptedModel, TestJournal, until};
@@ -169,7 +169,7 @@ async fn leaked_work_whose_end_nobody_learns_is_counted_and_not_shown_as_running
     *end = ToolEnd::Leaked;
     *remains = Some(Box::new(Remains::new().leaked(leaked).unended("told")));
     let record = Arc::new(record);
-    let seen = Seen::new(run.id(), run.session(), &record, &records[..place], record.at, None);
+    let seen = ShownFact::new(run.id(), run.session(), &record, &records[..place], record.at, None);
     figures.fact(&seen);
     let text = figures.render(&runtime);
     assert_eq!(value(&text, "andon_leaked_work_total{app=\"clerk\"}"), Some(3.0), "{text}");

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use andon_runtime::core::answer::Kind;
 use andon_runtime::core::cancel::Force;
-use andon_runtime::core::event::{Event, Learnt, ModelEnd, Record, Seq, ToolEnd};
+use andon_runtime::core::event::{AddendumKind, Event, ModelEnd, Record, Seq, ToolEnd};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Message, Part};
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::receipt::Receipt;
 use andon_runtime::core::standing::StandingFold;
-use andon_runtime::{Feed, FeedItem, Provenance, Run, Stored};
+use andon_runtime::{Feed, FeedItem, JournaledRun, Provenance, Run};
 
 use crate::wire;
 
@@ -126,11 +126,11 @@ fn thoughts(message: &Message) -> String {
 }
 
 /// Checks what a journal holds about a settled run.
-pub fn check_stored(stored: &Stored) -> Vec<String> {
+pub fn check_stored(stored: &JournaledRun) -> Vec<String> {
     let records: Vec<Arc<Record>> = stored.facts().cloned().collect();
     let mut broken = check_facts(&records);
     broken.extend(check_settled(stored));
-    match Progress::fold(&stored.entries) {
+    match RunProgress::fold(&stored.entries) {
         Ok(progress) if progress.ending().is_none() => broken.push("P6: the run has no outcome".to_owned()),
         Ok(_) => {}
         Err(error) => broken.push(format!("P2: the journal does not fold: {error}")),
@@ -139,7 +139,7 @@ pub fn check_stored(stored: &Stored) -> Vec<String> {
 }
 
 /// P7: a run settled when its end was durable: not before its end was written, and not before it was quiet.
-fn check_settled(stored: &Stored) -> Option<String> {
+fn check_settled(stored: &JournaledRun) -> Option<String> {
     let (settled, end) = (stored.settled_at?, stored.end());
     if end.is_none_or(|end| end.at.mono_us > settled.mono_us) {
         let written = end.map(|end| end.at);
@@ -150,15 +150,15 @@ fn check_settled(stored: &Stored) -> Option<String> {
 
 /// P4, P6: what was learned about cut calls. A call with something pending gets exactly one correction, and it comes after the
 /// run's end.
-pub fn check_last_words(stored: &Stored) -> Vec<String> {
+pub fn check_last_words(stored: &JournaledRun) -> Vec<String> {
     let mut broken = Vec::new();
     let ended_at = stored.facts().next_back().map(|record| record.at.mono_us);
-    let about = |learned: &Learnt| match learned {
-        Learnt::UsageCorrected { call, .. } => Some(*call),
-        Learnt::LateResult { .. }
-        | Learnt::CompensationStarted { .. }
-        | Learnt::CompensationFinished { .. }
-        | Learnt::Undelivered { .. } => None,
+    let about = |learned: &AddendumKind| match learned {
+        AddendumKind::UsageCorrected { call, .. } => Some(*call),
+        AddendumKind::LateResult { .. }
+        | AddendumKind::CompensationStarted { .. }
+        | AddendumKind::CompensationFinished { .. }
+        | AddendumKind::Undelivered { .. } => None,
         #[cfg(not(andon_whole))]
         _ => None,
     };
@@ -274,7 +274,7 @@ fn check_cut_marks(records: &[Arc<Record>]) -> Vec<String> {
 
 /// P7: a tool that was dropped because its grace was over is named in `grace_ended`. Only for runs whose tools and requests
 /// all give some grace.
-pub(crate) fn check_grace(stored: &Stored) -> Vec<String> {
+pub(crate) fn check_grace(stored: &JournaledRun) -> Vec<String> {
     let requests = || {
         stored.facts().filter_map(|record| match &record.event {
             Event::CancelRequested { request, .. } | Event::CallCancelRequested { request, .. } => Some(request),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::core::usage::{Figure, Provenance};
-use andon_runtime::{Learned, Lesson, Meter, Part, Pending, Sighting, Usage, Used};
+use andon_runtime::{Findings, Lesson, Meter, MeteredCall, Part, Pending, Usage, Used};
 use parking_lot::Mutex;
 
 /// What can be learned about each call of a scripted model after it was cut.
@@ -17,27 +17,27 @@ pub struct After {
     /// How long it may take.
     pub within: Duration,
     /// What is learned.
-    pub learned: Learned,
+    pub learned: Findings,
 }
 
 impl After {
     /// The provider is asked, and answers after a while what it charges.
     pub fn looked_up(takes: Duration, output: u64) -> Self {
         let billed = Usage::new().output(Figure::exact(output, Provenance::LookedUp));
-        let learned = Learned::new(Used::UNKNOWN.billed(billed));
+        let learned = Findings::new(Used::UNKNOWN.billed(billed));
         Self { what: Pending::LookingUp, takes: Some(takes), within: Duration::from_secs(20), learned }
     }
 
     /// The model goes on writing for a while, and then reports.
     pub fn drained(takes: Duration, output: u64, undelivered: &str) -> Self {
         let used = Used::UNKNOWN.billed(Usage::reported(1, output));
-        let learned = Learned::new(used).undelivered(vec![Part::text(undelivered)]);
+        let learned = Findings::new(used).undelivered(vec![Part::text(undelivered)]);
         Self { what: Pending::Draining, takes: Some(takes), within: Duration::from_secs(60), learned }
     }
 
     /// Nothing ever comes, and it is given up.
     pub fn hangs(within: Duration) -> Self {
-        Self { what: Pending::Counting, takes: None, within, learned: Learned::default() }
+        Self { what: Pending::Counting, takes: None, within, learned: Findings::default() }
     }
 }
 
@@ -75,7 +75,7 @@ fn guess(bytes: usize) -> Figure {
 }
 
 impl Meter for ScriptedMeter {
-    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+    fn cut(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
         if !self.is_prepared(call) {
             return Used::cut(known);
         }
@@ -101,15 +101,15 @@ impl Meter for ScriptedMeter {
         Used::cut(guessed.refined_by(known))
     }
 
-    fn is_prepared(&self, _: &Sighting<'_>) -> bool {
+    fn is_prepared(&self, _: &MeteredCall<'_>) -> bool {
         !self.unprepared.load(Ordering::SeqCst)
     }
 
-    fn prepare(&self, _: &Sighting<'_>) {
+    fn prepare(&self, _: &MeteredCall<'_>) {
         self.unprepared.store(false, Ordering::SeqCst);
     }
 
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
+    fn learn(&self, call: &MeteredCall<'_>, reported: Usage) -> Vec<Lesson> {
         let number = self.learned.fetch_add(1, Ordering::SeqCst) + 1;
         let page = serde_json::json!({"calls": number, "output": reported.output.value});
         vec![Lesson::new(call.model.unwrap_or("scripted").to_owned(), page)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Epoch, Event, HookChange, Learnt};
+use andon_runtime::core::event::{AddendumKind, Entry, Epoch, Event, HookChange};
 use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::message::{Message, ToolCall};
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Append, AppendDone, Batch, BoxFuture, Earlier, Journal, JournalError, LastReported, MemoryJournal, Probe,
-    Requested, Sessions, Shelf, Stored,
+    Append, AppendDone, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported,
+    MemoryJournal, Probe, RequestFate, Sessions, Shelf,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -224,7 +224,7 @@ impl Journal for TestJournal {
         append
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append {
         self.hit("journal: before addendum");
         match self.check() {
             Ok(()) => self.inner.memory.append_addendum(run, at, what),
@@ -239,7 +239,7 @@ impl Journal for TestJournal {
         }
     }
 
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<JournaledRun>, JournalError>> {
         self.inner.memory.read(run)
     }
 
@@ -251,8 +251,8 @@ impl Journal for TestJournal {
         self.inner.memory.last_reported(session)
     }
 
-    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
-        self.inner.memory.said_before(run, most)
+    fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>> {
+        self.inner.memory.history_before(run, most)
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
@@ -272,7 +272,7 @@ impl Journal for TestJournal {
         })
     }
 
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<RequestFate, JournalError>> {
         match self.check() {
             Ok(()) => self.inner.memory.request_cancel(run, request),
             Err(error) => Box::pin(std::future::ready(Err(error))),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::usage::Usage;
-use andon_runtime::{Afterwards, Answer, Meter, Model, ModelError, Pending, Piece, Request, Signature, StreamModel};
+use andon_runtime::{Answer, FollowUp, Meter, Model, ModelError, ModelRequest, Pending, Piece, Signature, StreamModel};
 use futures_core::Stream;
 use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
@@ -104,7 +104,7 @@ struct Played {
     answers: Vec<Arc<[Act]>>,
     calls: AtomicUsize,
     open: AtomicUsize,
-    requests: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<ModelRequest>>,
 }
 
 impl ScriptedModel {
@@ -158,7 +158,7 @@ impl ScriptedModel {
     }
 
     /// What it was asked, call by call.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.state.requests.lock().clone()
     }
 }
@@ -168,7 +168,7 @@ impl Model for ScriptedModel {
         &self.name
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let number = self.state.calls.fetch_add(1, Ordering::SeqCst);
         self.state.open.fetch_add(1, Ordering::SeqCst);
         self.state.requests.lock().push(request);
@@ -273,7 +273,7 @@ impl Answer for ScriptedAnswer {
         Some(&self.request_id)
     }
 
-    fn cut(mut self: Box<Self>) -> Option<Afterwards> {
+    fn cut(mut self: Box<Self>) -> Option<FollowUp> {
         let After { what, takes, within, learned } = self.after.take()?;
         // Draining holds the connection; looking up and counting have closed it.
         let connection = (what == Pending::Draining).then_some(self);
@@ -285,7 +285,7 @@ impl Answer for ScriptedAnswer {
             drop(connection);
             learned
         });
-        Some(Afterwards::new(what, within, work))
+        Some(FollowUp::new(what, within, work))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon_runtime::core::event::{Event, Learnt};
+use andon_runtime::core::event::{AddendumKind, Event};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, FeedItem, FnTool, JournalError, Limits,
@@ -602,7 +602,7 @@ async fn compensated_call(world: World) {
         world.broken(&format!("P7: the call had run: {ran}, and undoing it came to {compensated:?}"));
     }
     let addenda = run.receipt().map(|receipt| receipt.addenda).unwrap_or_default();
-    let began = addenda.iter().position(|addendum| matches!(addendum.what, Learnt::CompensationStarted { .. }));
+    let began = addenda.iter().position(|addendum| matches!(addendum.what, AddendumKind::CompensationStarted { .. }));
     if ran && began != Some(0) {
         world.broken(&format!("P7: a compensation was not on record before it began: {addenda:?}"));
     }

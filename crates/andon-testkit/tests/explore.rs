@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use andon_runtime::{
-    Agent, Answer, FnTool, Model, ModelError, ModelStop, OnCancel, Piece, Request, Returned, ToolOutput, Usage,
+    Agent, Answer, FnTool, Model, ModelError, ModelRequest, ModelStop, OnCancel, Piece, Returned, ToolOutput, Usage,
 };
 use andon_testkit::explore::{Mode, Report, Script, explore};
 use andon_testkit::{Act, explore as root};
@@ -282,7 +282,7 @@ impl Model for Mine {
         "mine"
     }
 
-    fn call(&self, _: Request) -> Box<dyn Answer> {
+    fn call(&self, _: ModelRequest) -> Box<dyn Answer> {
         Box::new(MyAnswer { said: 0, says_zero: self.says_zero })
     }
 }

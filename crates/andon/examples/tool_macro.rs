@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Cord, Delta, FeedItem, Json, Kind, Practice, Progress, Tool, Verdict, tool};
+use andon::{Agent, AsJson, Cancel, Cord, Delta, FeedItem, Kind, Practice, Progress, Tool, Verdict, tool};
 use tokio::time::sleep;
 
 #[tool(effect = "read_only", grace = "1s")]
@@ -31,7 +31,7 @@ struct Primes {
 
 #[tool(blocking, effect = "read_only", timeout = "30s")]
 /// Finds the primes below a number.
-fn primes(#[tool(default = 100)] below: u32, cord: Cord) -> Result<Json<Primes>, String> {
+fn primes(#[tool(default = 100)] below: u32, cord: Cord) -> Result<AsJson<Primes>, String> {
     let mut found: Vec<u32> = Vec::new();
     for number in 2..below {
         if cord.is_pulled() {
@@ -41,7 +41,7 @@ fn primes(#[tool(default = 100)] below: u32, cord: Cord) -> Result<Json<Primes>,
             found.push(number);
         }
     }
-    Ok(Json(Primes { below, found }))
+    Ok(AsJson(Primes { below, found }))
 }
 
 #[tokio::main]

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use andon::core::message::{ResultStatus, ToolResult};
 use andon::{
-    Cancel, Cord, Effect, EffectId, Event, FeedItem, Invocation, Json, Kind, OnCancel, Progress, Returned, SessionKey,
-    SessionState, Tool, ToolError, ToolOutput, ToolSpec, Undo, Verdict, tool,
+    AsJson, Cancel, Cord, Effect, EffectId, Event, FeedItem, Invocation, Kind, OnCancel, Progress, Returned,
+    SessionKey, SessionState, Tool, ToolError, ToolOutput, ToolSpec, Undo, Verdict, tool,
 };
 use andon_testkit::{Act, ScriptedModel};
 use serde_json::{Value, json};
@@ -248,13 +248,13 @@ async fn value() -> Value {
 }
 #[tool]
 /// Returns what serde can write.
-async fn report() -> Json<Report> {
-    Json(Report { pages: 3 })
+async fn report() -> AsJson<Report> {
+    AsJson(Report { pages: 3 })
 }
 #[tool]
 /// Returns what serde can write, or an error of text.
-async fn maybe(fail: bool) -> Result<Json<Report>, String> {
-    if fail { Err("no pages".to_owned()) } else { Ok(Json(Report { pages: 4 })) }
+async fn maybe(fail: bool) -> Result<AsJson<Report>, String> {
+    if fail { Err("no pages".to_owned()) } else { Ok(AsJson(Report { pages: 4 })) }
 }
 #[tool]
 /// Returns whatever a tool can.
@@ -274,8 +274,8 @@ async fn boxed(text: String) -> Result<(), Box<dyn std::error::Error + Send + Sy
 }
 #[tool]
 /// Returns what cannot be written.
-async fn unwritable() -> Json<BTreeMap<Vec<u8>, u8>> {
-    Json([(vec![1], 1)].into())
+async fn unwritable() -> AsJson<BTreeMap<Vec<u8>, u8>> {
+    AsJson([(vec![1], 1)].into())
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ mod common;
 
 use std::sync::Mutex;
 
-use andon::{Cord, Json, Progress, Remains, Tool, ToolSpec, Undo, tool, tools};
+use andon::{AsJson, Cord, Progress, Remains, Tool, ToolSpec, Undo, tool, tools};
 
 use common::*;
 
@@ -62,8 +62,8 @@ impl Notes {
 
     #[tool(name = "count-notes", blocking, effect = "read_only")]
     /// Counts what was written.
-    fn count(&self, cord: Cord) -> Json<usize> {
-        Json(if cord.is_pulled() { 0 } else { self.all().len() })
+    fn count(&self, cord: Cord) -> AsJson<usize> {
+        AsJson(if cord.is_pulled() { 0 } else { self.all().len() })
     }
 
     /// Waits for a line.

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::core::event::{Addendum, Learnt};
+use andon::core::event::{Addendum, AddendumKind};
 use andon::core::message::ResultStatus;
 use andon::core::time::{Stamp, Wall};
 use andon::core::usage::Awaited;
 use andon::{
-    Agent, CallDecision, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, Kind, Limits, Message,
-    ModelSettings, Outcome, Part, Pending, Practice, Provenance, Reason, Record, ReplyKind, Request, RequestDecision,
-    Role, RunFilter, RunId, SessionFilter, SessionKey, State, StateMap, Stored, Thinking, ToolCall, ToolChoice,
-    ToolResult, Usage, Used, Verdict, WhenBusy,
+    Agent, CallDecision, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, JournaledRun, Kind,
+    Limits, Message, ModelRequest, ModelSettings, Outcome, Part, Pending, Practice, Provenance, Reason, Record,
+    ReplyKind, RequestDecision, Role, RunFilter, RunId, SessionFilter, SessionKey, State, StateMap, Thinking, ToolCall,
+    ToolChoice, ToolResult, Usage, Used, Verdict, WhenBusy,
 };
 
 /// What a user's program shows for an event. The kinds that it does not know have a name all the same.
@@ -74,7 +74,7 @@ fn limits_and_filters_are_made_by_what_they_limit() {
 #[test]
 fn a_request_is_made_by_what_it_asks_and_a_decision_by_its_variant() {
     let settings = ModelSettings::new().max_output(100).temperature(0.5).thinking(Thinking::Low);
-    let request = Request::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user("Hello"))])
+    let request = ModelRequest::new(RunId::new("r").unwrap(), 1, vec![Arc::new(Message::user("Hello"))])
         .instructions("Be brief.")
         .settings(settings.clone())
         .tool_choice(ToolChoice::None);
@@ -112,13 +112,13 @@ fn what_a_journal_of_ones_own_returns_is_made_of_whole_values() {
     let session = SessionKey::new("shop", "ada", "s").unwrap().tenant("acme");
     assert_eq!(session.to_string(), "acme:shop/ada/s");
     let record = Record::new(1, 1, Stamp::default(), Event::RunStarted);
-    let addendum = Addendum::new(1, Stamp::default(), Learnt::Undelivered { call: 1, parts: vec![] });
+    let addendum = Addendum::new(1, Stamp::default(), AddendumKind::Undelivered { call: 1, parts: vec![] });
     let entries = vec![andon::core::event::Entry::Fact(Arc::new(record))];
-    let stored = Stored::new().epoch(1).entries(entries).addenda(vec![addendum]);
+    let stored = JournaledRun::new().epoch(1).entries(entries).addenda(vec![addendum]);
     assert_eq!((stored.facts().count(), stored.addenda.len()), (1, 1));
     let info = andon::RunInfo::new(RunId::new("r").unwrap(), session.clone(), State::Settled, Wall(1), "hello");
     assert_eq!(info.ended_at(Wall(2)).ended_at, Some(Wall(2)));
-    assert_eq!(andon::Moved::new(session, Wall(1)).state(StateMap::new()).runs.len(), 0);
+    assert_eq!(andon::SessionCopy::new(session, Wall(1)).state(StateMap::new()).runs.len(), 0);
     let request = andon::core::cancel::CancelRequest::new(Reason::Requested, Force::Now, Stamp::default());
     assert_eq!(request.by("ada").note("enough").by.as_deref(), Some("ada"));
     assert_eq!(Failure::new(FailureKind::Model, "no").to_string(), "no");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use andon_models::Compatible;
 use andon_runtime::core::message::Role;
-use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelRequest, ModelStop, Piece, Runtime};
 use serde_json::json;
 
 use crate::models::{Before, Does};
@@ -58,7 +58,7 @@ impl Model for Napper {
         "bench"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let turn = request.history.iter().filter(|message| message.role == Role::Assistant).count();
         let pieces = if turn < NAPS {
             let call = Piece::Call { id: format!("nap{turn}"), name: "nap".to_owned() };

@@ -8,7 +8,7 @@ use andon_runtime::core::id::RunId;
 use andon_runtime::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
 use andon_runtime::core::outcome::{Ending, Failure, FailureKind, ModelStop};
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{SessionKey, Stored};
+use andon_runtime::{JournaledRun, SessionKey};
 use andon_server::dialect::Problem;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ use super::read::{Answer, End, ImportedTurn};
 const MODEL: &str = "imported";
 
 /// The record of a run with this turn's content.
-pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(RunId, Stored), Problem> {
+pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(RunId, JournaledRun), Problem> {
     let run = RunId::new(format!("e-{}", Uuid::now_v7())).map_err(|error| bad(error.to_string()))?;
     let input = Arc::new(Message::new(Role::User, turn.input));
     let accepted = Accepted::new(run.clone(), key.clone(), input);
@@ -32,7 +32,7 @@ pub(super) fn run(key: &SessionKey, turn: ImportedTurn, now: Stamp) -> Result<(R
         story.answer(number, answer, is_cut);
     }
     story.end(turn.end, now);
-    Ok((run, Stored::new().epoch(1).entries(story.entries)))
+    Ok((run, JournaledRun::new().epoch(1).entries(story.entries)))
 }
 
 struct Story {

@@ -353,7 +353,7 @@ async fn listing_artifacts_does_not_read_them() {
         assert_eq!(inside.ok("DELETE", &format!("{path}/{name}"), None).await, Value::Null);
     }
     // Nothing is left of what was deleted.
-    let session = inside.runtime.whole_session(&key).await.unwrap().unwrap();
+    let session = inside.runtime.copy_session(&key).await.unwrap().unwrap();
     assert_eq!(session.kept.len(), 0, "{:?}", session.kept);
     assert!(inside.runtime.shelf().kept("adk.artifact.part/local/shop/ada/user:n@00000000").await.unwrap().is_empty());
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelStop, Piece, Request, Runtime};
+use andon_runtime::{Agent, Answer, FnTool, Model, ModelError, ModelRequest, ModelStop, Piece, Runtime};
 use andon_store::SqliteJournal;
 use andon_testkit::bench::{cpu, now};
 use serde_json::json;
@@ -101,7 +101,7 @@ impl Model for Calls {
         "bench"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         // A prompt, and then an answer and its results for each turn.
         let done = request.history.len() / 2 * A_TURN;
         if done >= self.calls {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CallHead, Kind, Span, What};
+use super::{CallHead, Kind, MarkKind, Span};
 use crate::ending::ModelStop;
 use crate::message::{Part, Signature, ToolCall};
 
@@ -41,10 +41,10 @@ impl Assembly {
             let end = marks.peek().map_or(span.text.len(), |next| next.at);
             let text = span.text.get(mark.at..end).unwrap_or_default();
             match &mark.what {
-                What::Begins(kind) => self.bytes(kind, text),
-                What::ThinkingEnded { signature } => self.end_thought(signature.clone()),
-                What::CallEnded { index } => self.end_call(*index),
-                What::Used(_) | What::Answered(_) => {}
+                MarkKind::Begins(kind) => self.bytes(kind, text),
+                MarkKind::ThinkingEnded { signature } => self.end_thought(signature.clone()),
+                MarkKind::CallEnded { index } => self.end_call(*index),
+                MarkKind::Used(_) | MarkKind::Answered(_) => {}
             }
         }
     }
@@ -148,9 +148,9 @@ mod tests {
         let mut span = Span::new(3);
         span.push(&Kind::Text, "Let me ");
         span.push(&Kind::Text, "look.");
-        span.mark(What::Begins(Kind::ToolInput(head(0))));
+        span.mark(MarkKind::Begins(Kind::ToolInput(head(0))));
         span.push(&Kind::ToolInput(head(0)), "{\"a\":1}");
-        span.mark(What::CallEnded { index: 0 });
+        span.mark(MarkKind::CallEnded { index: 0 });
         span.push(&Kind::ToolInput(head(1)), "{\"a\"");
         assert_eq!(assemble([&span], AnswerEnd::Cut), vec![Part::text("Let me look."), call(0, "{\"a\":1}")]);
         let all = vec![Part::text("Let me look."), call(0, "{\"a\":1}"), call(1, "{\"a\"")];
@@ -177,7 +177,7 @@ mod tests {
         span.push(&Kind::Thinking, "hm");
         let cut = vec![Part::Thinking { text: "hm".into(), signature: None }];
         assert_eq!(assemble([&span], AnswerEnd::Cut), cut);
-        span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
+        span.mark(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
         span.push(&Kind::Thinking, "more");
         let whole = vec![
             Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) },
@@ -190,8 +190,8 @@ mod tests {
     fn a_signed_thought_keeps_its_signature_when_its_end_is_reported_again() {
         let mut span = Span::new(0);
         span.push(&Kind::Thinking, "hm");
-        span.mark(What::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
-        span.mark(What::ThinkingEnded { signature: None });
+        span.mark(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "sig")) });
+        span.mark(MarkKind::ThinkingEnded { signature: None });
         let signed = vec![Part::Thinking { text: "hm".into(), signature: Some(Signature::new("maker", "sig")) }];
         assert_eq!(assemble([&span], AnswerEnd::Cut), signed);
     }
@@ -204,7 +204,7 @@ mod tests {
         ] {
             let (mut before, mut after) = (Span::new(3), Span::new(4));
             before.push(&kind, "one ");
-            before.mark(What::Used(Box::default()));
+            before.mark(MarkKind::Used(Box::default()));
             before.push(&kind, "two ");
             after.push(&kind, "three");
             assert_eq!(assemble([&before, &after], AnswerEnd::Cut), vec![whole]);
@@ -215,9 +215,9 @@ mod tests {
     fn a_signed_thought_that_is_not_shown_is_kept_as_its_signature_alone() {
         let mut span = Span::new(0);
         let signature = || Some(Signature::new("maker", "sig"));
-        span.mark(What::ThinkingEnded { signature: signature() });
+        span.mark(MarkKind::ThinkingEnded { signature: signature() });
         span.push(&Kind::Text, "So.");
-        span.mark(What::ThinkingEnded { signature: None });
+        span.mark(MarkKind::ThinkingEnded { signature: None });
         let parts = vec![Part::Thinking { text: String::new(), signature: signature() }, Part::text("So.")];
         assert_eq!(assemble([&span], AnswerEnd::Whole(ModelStop::EndTurn)), parts);
     }
@@ -226,9 +226,9 @@ mod tests {
     fn a_call_that_the_token_limit_broke_off_is_dropped_even_if_the_provider_ended_it() {
         let mut span = Span::new(0);
         span.push(&Kind::ToolInput(head(0)), "{\"a\":1}");
-        span.mark(What::CallEnded { index: 0 });
+        span.mark(MarkKind::CallEnded { index: 0 });
         span.push(&Kind::ToolInput(head(1)), "{\"a\"");
-        span.mark(What::CallEnded { index: 1 });
+        span.mark(MarkKind::CallEnded { index: 1 });
         assert_eq!(assemble([&span], AnswerEnd::Whole(ModelStop::MaxTokens)), vec![call(0, "{\"a\":1}")]);
     }
 }

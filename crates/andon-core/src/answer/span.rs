@@ -41,13 +41,13 @@ pub struct Mark {
     /// The byte offset in the span's text.
     pub at: usize,
     /// What begins or ends there.
-    pub what: What,
+    pub what: MarkKind,
 }
 
 /// What a [`Mark`] marks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum MarkKind {
     /// Bytes of this kind begin here.
     Begins(Kind),
     /// The thought is complete.
@@ -114,15 +114,15 @@ impl Span {
         if text.is_empty() {
             return;
         }
-        let continues = matches!(self.marks.last(), Some(Mark { what: What::Begins(last), .. }) if last == kind);
+        let continues = matches!(self.marks.last(), Some(Mark { what: MarkKind::Begins(last), .. }) if last == kind);
         if !continues {
-            self.mark(What::Begins(kind.clone()));
+            self.mark(MarkKind::Begins(kind.clone()));
         }
         self.text.push_str(text);
     }
 
     /// Adds a mark at the end.
-    pub fn mark(&mut self, what: What) {
+    pub fn mark(&mut self, what: MarkKind) {
         self.marks.push(Mark { at: self.text.len(), what });
     }
 
@@ -135,11 +135,11 @@ impl Span {
         let start = self.text.floor_char_boundary(byte);
         let next = self.marks.partition_point(|mark| mark.at <= start);
         let (before, after) = self.marks.split_at_checked(next)?;
-        let begins = |mark: &'_ Mark| matches!(mark.what, What::Begins(_));
-        let Some(Mark { what: What::Begins(kind), .. }) = before.iter().rev().find(|mark| begins(mark)) else {
+        let begins = |mark: &'_ Mark| matches!(mark.what, MarkKind::Begins(_));
+        let Some(Mark { what: MarkKind::Begins(kind), .. }) = before.iter().rev().find(|mark| begins(mark)) else {
             return None;
         };
-        let other = after.iter().find(|mark| matches!(&mark.what, What::Begins(next) if next != kind));
+        let other = after.iter().find(|mark| matches!(&mark.what, MarkKind::Begins(next) if next != kind));
         let end = other.map_or(self.text.len(), |mark| mark.at);
         Some(Stretch { kind, text: self.text.get(start..end)? })
     }
@@ -168,8 +168,11 @@ impl Span {
     /// The usage that the provider has reported in this span, if it has.
     pub fn reported(&self) -> Option<Usage> {
         let reports = self.marks.iter().filter_map(|mark| match &mark.what {
-            What::Used(usage) => Some(**usage),
-            What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } | What::Answered(_) => None,
+            MarkKind::Used(usage) => Some(**usage),
+            MarkKind::Begins(_)
+            | MarkKind::ThinkingEnded { .. }
+            | MarkKind::CallEnded { .. }
+            | MarkKind::Answered(_) => None,
         });
         reports.reduce(Usage::corrected_by)
     }
@@ -177,8 +180,10 @@ impl Span {
     /// Who answers, if the provider has said it in this span.
     pub fn answerer(&self) -> Option<&Answerer> {
         self.marks.iter().rev().find_map(|mark| match &mark.what {
-            What::Answered(answerer) => Some(&**answerer),
-            What::Begins(_) | What::ThinkingEnded { .. } | What::CallEnded { .. } | What::Used(_) => None,
+            MarkKind::Answered(answerer) => Some(&**answerer),
+            MarkKind::Begins(_) | MarkKind::ThinkingEnded { .. } | MarkKind::CallEnded { .. } | MarkKind::Used(_) => {
+                None
+            }
         })
     }
 }
@@ -202,7 +207,7 @@ mod tests {
     fn lumps_of_a_span_join_to_the_same_span_wherever_it_is_divided() {
         let mut span = Span::new(7);
         span.push(&Kind::Thinking, "så");
-        span.mark(What::ThinkingEnded { signature: None });
+        span.mark(MarkKind::ThinkingEnded { signature: None });
         span.push(&Kind::Text, "gör vi");
         for bytes in (0..=span.text.len()).filter(|byte| span.text.is_char_boundary(*byte)) {
             let marks = span.marks.iter().filter(|mark| mark.at < bytes).count();
@@ -237,7 +242,7 @@ mod tests {
         pushed.push(&Kind::Text, "");
         assert!(pushed.is_empty(), "no bytes are nothing");
         pushed.push(&Kind::Text, "a");
-        marked.mark(What::CallEnded { index: 0 });
+        marked.mark(MarkKind::CallEnded { index: 0 });
         assert!(!pushed.is_empty() && !marked.is_empty());
     }
 
@@ -246,7 +251,7 @@ mod tests {
         let mut span = Span::new(3);
         span.push(&Kind::Text, "a");
         assert_eq!(span.lump_from(1, 1), None);
-        span.mark(What::Used(Box::new(Usage::reported(1, 2))));
+        span.mark(MarkKind::Used(Box::new(Usage::reported(1, 2))));
         let lump = span.lump_from(1, 1).unwrap();
         assert_eq!((lump.from, lump.span.text.as_str(), lump.span.marks.len()), (1, "", 1));
     }

@@ -23,14 +23,14 @@ pub struct Addendum {
     pub at: Stamp,
     /// What it is.
     #[serde(flatten)]
-    pub what: Learnt,
+    pub what: AddendumKind,
 }
 
 crate::with!(Addendum: number: u32);
 
 impl Addendum {
     /// In the form of this version.
-    pub const fn new(number: u32, at: Stamp, what: Learnt) -> Self {
+    pub const fn new(number: u32, at: Stamp, what: AddendumKind) -> Self {
         Self { v: crate::format_version::FORMAT_VERSION, number, at, what }
     }
 }
@@ -39,7 +39,7 @@ impl Addendum {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
-pub enum Learnt {
+pub enum AddendumKind {
     /// A leaked or detached tool ended after all. Its result is recorded here, and is not part of the conversation.
     LateResult {
         /// The call.

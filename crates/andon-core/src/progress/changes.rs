@@ -12,10 +12,10 @@ use crate::ending::ModelStop;
 use crate::event::{HookChange, HookPoint};
 use crate::message::{Message, Part, Role, ToolResult};
 
-use super::Progress;
+use super::RunProgress;
 use super::fold::Misfit;
 
-impl Progress {
+impl RunProgress {
     pub(super) fn take_change(&mut self, point: HookPoint, change: &HookChange) -> Result<(), Misfit> {
         match (point, change) {
             (HookPoint::BeforeRun, HookChange::Input { input }) => self.change_input(input),

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::answer::{Kind, Lump, LumpGap, Mark, Span, What};
+use crate::answer::{Kind, Lump, LumpGap, Mark, MarkKind, Span};
 use crate::cancel::CancelRequest;
 use crate::ending::{Ending, Failure, FailureKind};
 use crate::event::{Entry, Event, HookChange, HookEnd, HookPoint, ModelEnd, Record};
@@ -15,7 +15,7 @@ use crate::standing::Lifecycle;
 use crate::usage::Used;
 
 use super::turn::{NO_SUCH_CALL, Turn};
-use super::{Call, CallState, OpenModel, Progress};
+use super::{Call, CallState, OpenModel, RunProgress};
 
 /// Why an event cannot follow the earlier ones.
 pub(super) type Misfit = &'static str;
@@ -48,7 +48,7 @@ pub enum FoldError {
     Lump(#[from] LumpGap),
 }
 
-impl Progress {
+impl RunProgress {
     /// Folds a run from its journal.
     pub fn fold<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Self, FoldError> {
         let mut entries = entries.into_iter();
@@ -84,7 +84,7 @@ impl Progress {
 
     /// What tools show of their work is not part of the conversation: it only has to come while one runs.
     fn check_output(&self, lump: &Lump) -> Result<(), FoldError> {
-        let is_output = |mark: &Mark| matches!(mark.what, What::Begins(Kind::ToolOutput(_)));
+        let is_output = |mark: &Mark| matches!(mark.what, MarkKind::Begins(Kind::ToolOutput(_)));
         let runs = self.turn.as_ref().is_some_and(|turn| turn.count().running > 0);
         if runs && lump.span.marks.iter().all(is_output) {
             return Ok(());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::answer::Answerer;
 use crate::cancel::CancelRequest;
-use crate::event::{Accepted, Addendum, Event, HookChange, HookEnd, Learnt, Record, Remains, ToolEnd};
+use crate::event::{Accepted, Addendum, AddendumKind, Event, HookChange, HookEnd, Record, Remains, ToolEnd};
 use crate::id::{CallId, Epoch};
 use crate::message::ResultStatus;
-use crate::progress::Progress;
+use crate::progress::RunProgress;
 use crate::time::Stamp;
 use crate::usage::{Awaited, Used};
 
@@ -48,7 +48,7 @@ struct Started {
 pub(super) struct Fold {
     receipt: Receipt,
     /// Says what the run was doing when the stop came, and how hard it was stopped.
-    progress: Progress,
+    progress: RunProgress,
     began: Instant,
     latest: Instant,
     requested: Option<Instant>,
@@ -62,7 +62,7 @@ pub(super) struct Fold {
 impl Fold {
     pub(super) fn new(accepted: &Arc<Accepted>, began: Instant) -> Self {
         let receipt = Receipt { accepted_at: began.at.wall, ..Receipt::unknown(&accepted.run, &accepted.session) };
-        let progress = Progress::new(Arc::clone(accepted));
+        let progress = RunProgress::new(Arc::clone(accepted));
         Self {
             receipt,
             progress,
@@ -229,7 +229,7 @@ impl Fold {
 
     pub(super) fn addendum(&mut self, addendum: Addendum) {
         match &addendum.what {
-            Learnt::LateResult { call, remains, .. } => {
+            AddendumKind::LateResult { call, remains, .. } => {
                 let account = self.receipt.calls.iter_mut().find(|account| account.call == *call);
                 if let Some(account) = account {
                     if account.verdict == Verdict::Leaked {
@@ -241,8 +241,8 @@ impl Fold {
                     self.receipt.leaked.extend(take_remains(account, remains.as_deref()));
                 }
             }
-            Learnt::CompensationStarted { call, .. } => self.compensation(call, Compensation::Started),
-            Learnt::CompensationFinished { call, end, result } => {
+            AddendumKind::CompensationStarted { call, .. } => self.compensation(call, Compensation::Started),
+            AddendumKind::CompensationFinished { call, end, result } => {
                 let came_to_its_end = matches!(end, ToolEnd::Finished | ToolEnd::Panicked);
                 let compensation = match (came_to_its_end, result.status) {
                     (true, ResultStatus::Ok) => Compensation::Done,
@@ -252,8 +252,8 @@ impl Fold {
                 self.compensation(call, compensation);
             }
             // The addendum itself says everything.
-            Learnt::Undelivered { .. } => {}
-            Learnt::UsageCorrected { call, used } => {
+            AddendumKind::Undelivered { .. } => {}
+            AddendumKind::UsageCorrected { call, used } => {
                 let account = self.receipt.model_calls.iter_mut().find(|account| account.call == *call);
                 if let Some(account) = account {
                     account.usage = **used;

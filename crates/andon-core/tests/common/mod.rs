@@ -3,7 +3,7 @@
 
 pub(crate) use std::sync::Arc;
 
-pub(crate) use andon_core::answer::{CallHead, Kind, Lump, Span, What};
+pub(crate) use andon_core::answer::{CallHead, Kind, Lump, MarkKind, Span};
 pub(crate) use andon_core::cancel::{CancelRequest, Force, Reason};
 pub(crate) use andon_core::closing::refuse;
 pub(crate) use andon_core::event::{
@@ -12,7 +12,7 @@ pub(crate) use andon_core::event::{
 pub(crate) use andon_core::id::{CallId, RunId, SessionKey};
 pub(crate) use andon_core::message::{Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 pub(crate) use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
-pub(crate) use andon_core::progress::{CallState, FoldError, Phase, Progress, State, Step};
+pub(crate) use andon_core::progress::{CallState, FoldError, Phase, RunProgress, State, Step};
 pub(crate) use andon_core::time::{Stamp, Wall};
 pub(crate) use andon_core::usage::{Usage, Used};
 
@@ -137,8 +137,8 @@ pub(crate) fn completed() -> Ending {
 }
 
 /// Folds events after `run_accepted`.
-pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<Progress, FoldError> {
-    let mut progress = Progress::new(accepted());
+pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<RunProgress, FoldError> {
+    let mut progress = RunProgress::new(accepted());
     for event in events {
         progress.apply(&event)?;
     }
@@ -146,17 +146,17 @@ pub(crate) fn fold(events: impl IntoIterator<Item = Event>) -> Result<Progress, 
 }
 
 /// A run that started, and then these events.
-pub(crate) fn run(events: impl IntoIterator<Item = Event>) -> Progress {
+pub(crate) fn run(events: impl IntoIterator<Item = Event>) -> RunProgress {
     fold([Event::RunStarted].into_iter().chain(events)).unwrap()
 }
 
 /// A run whose model asked for these calls.
-pub(crate) fn asked(ids: &[&str], events: impl IntoIterator<Item = Event>) -> Progress {
+pub(crate) fn asked(ids: &[&str], events: impl IntoIterator<Item = Event>) -> RunProgress {
     let turn = [model_started(1), message(asking(ids)), answered(1, ModelStop::ToolUse)];
     run(turn.into_iter().chain(events))
 }
 
-pub(crate) fn step(progress: &Progress) -> Step {
+pub(crate) fn step(progress: &RunProgress) -> Step {
     progress.next_step(8).unwrap()
 }
 

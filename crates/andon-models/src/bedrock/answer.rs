@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use andon_core::usage::Usage;
-use andon_runtime::{Afterwards, Answer, BoxFuture, ModelError, Piece};
+use andon_runtime::{Answer, BoxFuture, FollowUp, ModelError, Piece};
 use aws_sdk_bedrockruntime::primitives::event_stream::EventReceiver;
 use aws_sdk_bedrockruntime::types::ConverseStreamOutput;
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
@@ -120,7 +120,7 @@ impl Answer for BedrockAnswer {
         if self.is_asked { self.decoder.usage() } else { Usage::NONE }
     }
 
-    fn cut(self: Box<Self>) -> Option<Afterwards> {
+    fn cut(self: Box<Self>) -> Option<FollowUp> {
         // A request that may not have left must not be sent after the pull: only an answer that has begun to arrive is drained.
         if !self.has_begun || self.next.is_none() {
             return None;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon_core::answer::{AnswerEnd, CallHead, Span, What, assemble};
-use andon_runtime::{Afterwards, Answer, CallId, Figure, Kind, Learned, ModelStop, Pending, Piece, Usage, Used};
+use andon_core::answer::{AnswerEnd, CallHead, MarkKind, Span, assemble};
+use andon_runtime::{Answer, CallId, Figure, Findings, FollowUp, Kind, ModelStop, Pending, Piece, Usage, Used};
 use tokio::time::{Instant, timeout_at};
 
 use super::Drain;
@@ -46,17 +46,17 @@ pub(crate) trait Drained: Answer {
 }
 
 /// Begins to drain, if one more answer may be drained.
-pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<Afterwards, Box<A>> {
+pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<FollowUp, Box<A>> {
     let Some(permit) = DrainPermit::take(caps.max_at_once) else { return Err(answer) };
     let work = async move {
         let learned = drain(answer, caps).await;
         drop(permit);
         learned
     };
-    Ok(Afterwards::new(Pending::Draining, caps.max_time.saturating_add(SLACK), Box::pin(work)))
+    Ok(FollowUp::new(Pending::Draining, caps.max_time.saturating_add(SLACK), Box::pin(work)))
 }
 
-async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Learned {
+async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Findings {
     let until = Instant::now() + caps.max_time;
     let received = answer.received();
     let mut rest = Rest { span: Span::new(0), before: answer.calls(), heads: Vec::new(), stop: None };
@@ -88,13 +88,13 @@ impl Rest {
         match piece {
             Piece::Text(text) => self.span.push(&Kind::Text, &text),
             Piece::Thinking(text) => self.span.push(&Kind::Thinking, &text),
-            Piece::ThinkingEnd { signature } => self.span.mark(What::ThinkingEnded { signature }),
+            Piece::ThinkingEnd { signature } => self.span.mark(MarkKind::ThinkingEnded { signature }),
             Piece::Call { id, name } => {
                 let index = self.heads.len();
                 let made_up = || CallId::new(format!("undelivered-{index}"));
                 let Ok(id) = CallId::new(id).or_else(|_| made_up()) else { return };
                 let head = Arc::new(CallHead { index, id, name });
-                self.span.mark(What::Begins(Kind::ToolInput(Arc::clone(&head))));
+                self.span.mark(MarkKind::Begins(Kind::ToolInput(Arc::clone(&head))));
                 self.heads.push(head);
             }
             Piece::CallInput { index, json } => {
@@ -104,7 +104,7 @@ impl Rest {
             }
             Piece::CallEnd { index } => {
                 if let Some(index) = index.checked_sub(self.before) {
-                    self.span.mark(What::CallEnded { index });
+                    self.span.mark(MarkKind::CallEnded { index });
                 }
             }
             Piece::Usage(_) => {}
@@ -114,7 +114,7 @@ impl Rest {
         }
     }
 
-    fn learned(self, usage: Usage) -> Learned {
+    fn learned(self, usage: Usage) -> Findings {
         let read = usage.output(Figure::UNKNOWN).reasoning(Figure::UNKNOWN);
         let (billed, end) = match self.stop {
             Some(stop) => (usage, AnswerEnd::Whole(stop)),
@@ -122,6 +122,6 @@ impl Rest {
             None => (Used::cut(usage).billed, AnswerEnd::Cut),
         };
         let used = Used::new(read, billed);
-        Learned::new(used).undelivered(assemble([&self.span], end))
+        Findings::new(used).undelivered(assemble([&self.span], end))
     }
 }

@@ -2,21 +2,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::usage::{Figure, Provenance, Usage, Used};
-use andon_runtime::{Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall};
+use andon_runtime::{Message, Meter, MeteredCall, ModelRequest, Part, RunId, Signature, ToolCall};
 
 use super::{Closing, Gauge};
 
 const TEXT: &str =
     "The lighthouse keeper counted the ships that came home in the evening, and wrote each of them down.";
 
-fn request(history: &[Message]) -> Request {
+fn request(history: &[Message]) -> ModelRequest {
     let history: Vec<_> = history.iter().cloned().map(Arc::new).collect();
-    Request::new(RunId::new("r").unwrap(), 1, history).instructions("Be brief.")
+    ModelRequest::new(RunId::new("r").unwrap(), 1, history).instructions("Be brief.")
 }
 
-fn seen<'a>(request: &'a Request, answer: &'a [Part]) -> Sighting<'a> {
+fn seen<'a>(request: &'a ModelRequest, answer: &'a [Part]) -> MeteredCall<'a> {
     let first_piece = (!answer.is_empty()).then_some(Duration::from_millis(300));
-    Sighting::new(request, None, answer, false, first_piece, Duration::from_secs(2))
+    MeteredCall::new(request, None, answer, false, first_piece, Duration::from_secs(2))
 }
 
 /// Each test has a model of its own: the book is the whole process's.

@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use andon_core::message::{Content, Message, Part};
-use andon_runtime::{Anchor, AnchorSetup, Request};
+use andon_runtime::{Anchor, AnchorSetup, ModelRequest};
 
 use super::Reported;
 use super::count::{Tally, tally, tally_one};
@@ -44,14 +44,14 @@ pub(crate) enum Asked {
 
 impl Asked {
     /// Counts a request to a model, named as it answers, if that is known.
-    pub(crate) fn of(family: Family, request: &Request, answers: Option<&str>) -> Self {
+    pub(crate) fn of(family: Family, request: &ModelRequest, answers: Option<&str>) -> Self {
         let is_same = |anchor: &&Anchor| anchor.answered_by.as_deref().zip(answers).is_none_or(|(was, is)| was == is);
         let next = request.anchor.as_ref().filter(is_same).and_then(|anchor| Self::next(family, request, anchor));
         next.unwrap_or_else(|| Self::first(family, request))
     }
 
     /// `None` if the request is shorter than that of the call that it should continue, or the provider did not report enough.
-    fn next(family: Family, request: &Request, anchor: &Anchor) -> Option<Self> {
+    fn next(family: Family, request: &ModelRequest, anchor: &Anchor) -> Option<Self> {
         let Reported { input: Some(read), output: Some(written), reasoning } = Reported::of(&anchor.usage) else {
             return None;
         };
@@ -92,7 +92,7 @@ impl Asked {
         })
     }
 
-    fn first(family: Family, request: &Request) -> Self {
+    fn first(family: Family, request: &ModelRequest) -> Self {
         let messages: Vec<Cow<'_, str>> = request.history.iter().map(|message| text_of(message)).collect();
         let (system, offered) = setup(family, request);
         let text = system.plus(tally(family.vocabulary, messages.iter().map(Cow::as_ref)));
@@ -107,7 +107,7 @@ impl Asked {
 }
 
 /// The instructions and the tools, counted.
-fn setup(family: Family, request: &Request) -> (Tally, Tally) {
+fn setup(family: Family, request: &ModelRequest) -> (Tally, Tally) {
     let system = tally_one(family.vocabulary, request.instructions.as_deref().unwrap_or_default());
     let said = request.tools.iter().map(|tool| {
         let said = serde_json::json!({ "name": tool.name, "description": tool.description, "parameters": tool.schema });

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use andon_core::usage::Usage;
-use andon_runtime::{Afterwards, Answer, BoxFuture, ModelError, Piece};
+use andon_runtime::{Answer, BoxFuture, FollowUp, ModelError, Piece};
 use bytes::Bytes;
 use tokio::time::{Sleep, sleep};
 
@@ -305,7 +305,7 @@ impl Answer for HttpAnswer {
         self.without_secrets(self.request_id.as_deref().or(self.decoder.id()))
     }
 
-    fn cut(self: Box<Self>) -> Option<Afterwards> {
+    fn cut(self: Box<Self>) -> Option<FollowUp> {
         let is_open = matches!(self.phase, Phase::Asking(_) | Phase::Reading(_));
         if !is_open || !self.begun {
             return None;

@@ -289,7 +289,7 @@ impl fmt::Debug for Builder {
 mod tests {
     use std::time::Duration;
 
-    use andon_runtime::{History, Model, Request, RunId, Sighting, Usage};
+    use andon_runtime::{History, MeteredCall, Model, ModelRequest, RunId, Usage};
 
     use super::*;
     use crate::names::ALL;
@@ -319,9 +319,9 @@ mod tests {
             let base = "http://127.0.0.1:1";
             let model =
                 set(Builder::new(facts, "claude-sonnet-5").base_url(base).key("k")).build_in(&|_| None).unwrap();
-            let request = Request::new(RunId::new("r").unwrap(), 1, History::default());
+            let request = ModelRequest::new(RunId::new("r").unwrap(), 1, History::default());
             let (first_piece, took) = (None, Duration::ZERO);
-            let call = Sighting::new(&request, None, &[], false, first_piece, took);
+            let call = MeteredCall::new(&request, None, &[], false, first_piece, took);
             model.meter().unwrap().cut(&call, Usage::UNKNOWN).billed.output.high
         };
         assert_eq!(limit("anthropic", |model| model), Some(32_000), "its default, which is always sent");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use andon_models::bedrock::Bedrock;
 use andon_models::settings::Settings;
 use andon_runtime::core::usage::{Pending, Provenance};
-use andon_runtime::{Answer, Message, Model, ModelErrorKind, ModelStop, Part, Piece, Request, RunId, Usage};
+use andon_runtime::{Answer, Message, Model, ModelErrorKind, ModelRequest, ModelStop, Part, Piece, RunId, Usage};
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Builder, Credentials, Region};
 use serde_json::{Value, json};
 use server::{Script, Server};
@@ -29,8 +29,9 @@ fn model(server: &Server) -> Bedrock {
     Bedrock::new(MODEL, Settings::default()).with_config(config)
 }
 
-fn request() -> Request {
-    Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Count."))]).instructions("Be brief.")
+fn request() -> ModelRequest {
+    ModelRequest::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Count."))])
+        .instructions("Be brief.")
 }
 
 async fn next(answer: &mut dyn Answer) -> Option<Result<Piece, andon_runtime::ModelError>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon_models::{Builder, Thinking};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Content, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
-use andon_runtime::{Model, Request, RunId, ToolSpec};
+use andon_runtime::{Model, ModelRequest, RunId, ToolSpec};
 use andon_testkit::provider::{BadProvider, Protocol, Script};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn sent(name: &str, history: Vec<Arc<Message>>, tools: &[&str], set: impl 
     let builder = andon_models::by_name::builder(name).unwrap().base_url(provider.base_url()).key("sk-1");
     let model = set(builder).build().unwrap();
     let tools = tools.iter().map(|name| Arc::new(ToolSpec::new(*name, "Does it.", json!({"type": "object"}))));
-    let request = Request::new(RunId::new("run-1").unwrap(), 1, history).tools(tools.collect());
+    let request = ModelRequest::new(RunId::new("run-1").unwrap(), 1, history).tools(tools.collect());
     let mut answer = model.call(request);
     while poll_fn(|cx| answer.poll_piece(cx)).await.is_some_and(|piece| piece.is_ok()) {}
     provider.all_seen()[0].json()

@@ -179,7 +179,7 @@ async fn where_closing_does_not_stop_the_bill_the_rest_is_read_and_shown_to_nobo
         let billed = receipt.usage.billed;
         assert_eq!((billed.output.value, billed.output.provenance), (Some(21), Provenance::Reported), "{dialect:?}");
         let undelivered = receipt.addenda.iter().find_map(|addendum| match &addendum.what {
-            andon_runtime::core::event::Learnt::Undelivered { parts, .. } => Some(parts.clone()),
+            andon_runtime::core::event::AddendumKind::Undelivered { parts, .. } => Some(parts.clone()),
             _ => None,
         });
         let text = undelivered.into_iter().flatten().map(|part| format!("{part:?}")).collect::<String>();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use andon_models::settings::{Settings, Thinking};
 use andon_models::sse::Sse;
-use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Span, What, assemble};
+use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, MarkKind, Span, assemble};
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::{Cut, Message, ResultStatus, Role, ToolResult};
@@ -81,15 +81,15 @@ pub(crate) fn parts(pieces: &[Piece]) -> Vec<Part> {
         match piece {
             Piece::Text(text) => span.push(&Kind::Text, text),
             Piece::Thinking(text) => span.push(&Kind::Thinking, text),
-            Piece::ThinkingEnd { signature } => span.mark(What::ThinkingEnded { signature: signature.clone() }),
+            Piece::ThinkingEnd { signature } => span.mark(MarkKind::ThinkingEnded { signature: signature.clone() }),
             Piece::Call { id, name } => {
                 let id =
                     CallId::new(id.clone()).unwrap_or_else(|_| CallId::new(format!("call-{}", heads.len())).unwrap());
                 heads.push(Arc::new(CallHead { index: heads.len(), id, name: name.clone() }));
-                span.mark(What::Begins(Kind::ToolInput(Arc::clone(heads.last().unwrap()))));
+                span.mark(MarkKind::Begins(Kind::ToolInput(Arc::clone(heads.last().unwrap()))));
             }
             Piece::CallInput { index, json } => span.push(&Kind::ToolInput(Arc::clone(&heads[*index])), json),
-            Piece::CallEnd { index } => span.mark(What::CallEnded { index: *index }),
+            Piece::CallEnd { index } => span.mark(MarkKind::CallEnded { index: *index }),
             Piece::Usage(_) => {}
             Piece::End(stop) => end = AnswerEnd::Whole(*stop),
             #[cfg(not(andon_whole))]

@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use andon_models::{Builder, HttpModel};
-use andon_runtime::{Answer, Message, Model, ModelError, Request, RunId};
+use andon_runtime::{Answer, Message, Model, ModelError, ModelRequest, RunId};
 use tokio::time::timeout;
 
 /// A key that must never be seen again.
@@ -33,8 +33,8 @@ pub(crate) fn model_of(provider: &BadProvider, protocol: Protocol, builder: Buil
 }
 
 /// A request that says hello.
-pub(crate) fn request() -> Request {
-    Request::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Hello"))]).instructions("Be brief.")
+pub(crate) fn request() -> ModelRequest {
+    ModelRequest::new(RunId::new("run-1").unwrap(), 1, vec![Arc::new(Message::user("Hello"))]).instructions("Be brief.")
 }
 
 /// The next piece, with a time limit.

@@ -1,7 +1,7 @@
 //! What follows a cut.
 
 use andon_models::{Builder, CutPolicy, Drain, HttpModel};
-use andon_runtime::{Answer, Figure, Learned, Part, Pending, Provenance};
+use andon_runtime::{Answer, Figure, Findings, Part, Pending, Provenance};
 use andon_testkit::provider::{Gate, Generation, Tokens};
 
 use crate::common::*;
@@ -39,7 +39,7 @@ async fn what_was_sent_is_counted_where_the_provider_has_not_reported_it() {
             let after = answer.cut().expect("it can be counted");
             assert_eq!(after.what, Pending::Counting);
             provider.all_streams_closed().await;
-            let Learned { used, undelivered, .. } = after.work.await;
+            let Findings { used, undelivered, .. } = after.work.await;
             let counted = Usage::new().input(Figure::exact(321, Provenance::Counted));
             assert_eq!((used.delivered, used.billed, undelivered), (counted, counted, vec![]));
             let seen = provider.all_seen().pop().unwrap();
@@ -105,7 +105,7 @@ async fn a_count_that_is_refused_leaves_everything_unknown() {
     provider.answer(stalled(Dialect::OpenAiChat));
     let model = model_of(&provider, Protocol::Http1, builder(Dialect::OpenAiChat).ask_anywhere());
     let learned = begin(&model).await.cut().expect("it is tried").work.await;
-    assert_eq!(learned, Learned::default());
+    assert_eq!(learned, Findings::default());
 }
 
 fn openrouter() -> Builder {
@@ -124,7 +124,7 @@ async fn an_answer_is_looked_up_until_the_record_is_there() {
         let after = begin(&model).await.cut().expect("it can be looked up");
         assert_eq!(after.what, Pending::LookingUp);
         provider.all_streams_closed().await;
-        let Learned { used, .. } = after.work.await;
+        let Findings { used, .. } = after.work.await;
         let looked_up = |value: u64| Figure::exact(value, Provenance::LookedUp);
         assert_eq!(used.billed.output, looked_up(9));
         assert_eq!(used.billed.reasoning, looked_up(4));
@@ -158,7 +158,7 @@ async fn a_drained_answer_gives_the_exact_figure_and_what_nobody_was_shown() {
         assert_eq!(after.what, Pending::Draining);
         assert_eq!(provider.open_streams(), 1, "it is read on");
         gate.open();
-        let Learned { used, undelivered, .. } = after.work.await;
+        let Findings { used, undelivered, .. } = after.work.await;
         let none = Figure::reported(0);
         assert_eq!(used.billed, Usage::reported(40, 3).cache_read(none).reasoning(none));
         assert_eq!((used.delivered.input, used.delivered.output), (Figure::reported(40), Figure::UNKNOWN));

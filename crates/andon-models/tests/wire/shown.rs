@@ -5,12 +5,12 @@ use std::sync::Arc;
 use andon_models::Settings;
 use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::message::{Cut, ResultStatus};
-use andon_runtime::{CallId, Message, Model, Part, Request, Role, ToolCall, ToolChoice, ToolResult, ToolSpec};
+use andon_runtime::{CallId, Message, Model, ModelRequest, Part, Role, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 use crate::common::*;
 
 /// A conversation with a tool, a thought and an answer that was stopped.
-fn asked() -> Request {
+fn asked() -> ModelRequest {
     let id = CallId::new("call_1").unwrap();
     let thought = Part::Thinking { text: "The weather, then.".into(), signature: None };
     let call = Part::ToolCall(ToolCall::new(id.clone(), "weather", "{\"city\":\"Lund\"}"));

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use andon_runtime::{Answer, Model, ModelError, ModelRequest, ModelStop, Piece, Usage};
 use tokio::time::{Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
 type Polled = Poll<Option<Result<Piece, ModelError>>>;
@@ -36,7 +36,7 @@ impl Model for Does {
         "bench"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         match *self {
             Self::Flood(left) => Box::new(Stream { left, yields: false, yielded: true }),
             Self::Drip(left) => Box::new(Stream { left, yields: true, yielded: false }),

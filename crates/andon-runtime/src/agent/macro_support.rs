@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{FnTool, Invocation, Tool, Undo};
 use crate::lanes::BoxFuture;
-use crate::tool::{Json, Returned, ToolError, ToolOutput, ToolSpec, Work};
+use crate::tool::{AsJson, Returned, ToolError, ToolOutput, ToolSpec, Work};
 
 pub use super::arguments::{arguments, spec};
 pub use super::fn_tool::{Begun, cleaned};
@@ -67,7 +67,7 @@ pub use {schemars, serde};
 ///
 /// # What it returns
 ///
-/// A `String`, a `&str`, a `serde_json::Value`, a [`ToolOutput`](crate::ToolOutput), `()`, or [`Json`](crate::Json)
+/// A `String`, a `&str`, a `serde_json::Value`, a [`ToolOutput`](crate::ToolOutput), `()`, or [`AsJson`](crate::AsJson)
 /// around any value that serde can serialize; or a `Result` of one of these. The model gets the error as it is
 /// displayed, so a `String` will do, and so will a [`ToolError`](crate::ToolError), which `?` makes from any error.
 ///
@@ -246,7 +246,7 @@ impl<T: Into<ToolOutput>> ToolReturn for T {
     }
 }
 
-impl<T: Serialize> ToolReturn for Json<T> {
+impl<T: Serialize> ToolReturn for AsJson<T> {
     fn returned(self) -> Returned {
         self.output()
     }

@@ -9,14 +9,14 @@
 use andon_core::answer::Piece;
 use andon_core::cancel::Reason;
 use andon_core::limits::Limits;
-use andon_core::progress::Progress;
+use andon_core::progress::RunProgress;
 use andon_core::usage::Figure;
 
 use crate::live::cord::Cancel;
-use crate::model::Request;
+use crate::model::ModelRequest;
 
 /// The cancel that is due before another model call, if a limit is reached.
-pub(crate) fn spent(limits: &Limits, progress: &Progress) -> Option<Cancel> {
+pub(crate) fn spent(limits: &Limits, progress: &RunProgress) -> Option<Cancel> {
     if let Some(turns) = limits.turns
         && progress.turns() >= turns
     {
@@ -51,7 +51,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// The limit for a call with this request.
-    pub(super) fn new(limit: u64, used_before: u64, request: &Request) -> Self {
+    pub(super) fn new(limit: u64, used_before: u64, request: &ModelRequest) -> Self {
         // A token is rarely less than a byte, and mostly four.
         let next = limit.saturating_sub(used_before).saturating_sub(bytes_of(request)) / 4;
         Self {
@@ -107,7 +107,7 @@ impl Budget {
 }
 
 /// Roughly how many bytes a request has: its conversation, its instructions and its tools.
-fn bytes_of(request: &Request) -> u64 {
+fn bytes_of(request: &ModelRequest) -> u64 {
     let said: usize = request.history.iter().map(|message| message.weight()).sum();
     let tools =
         request.tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());

@@ -9,7 +9,7 @@ use andon_core::message::{Message, Part, Role};
 use andon_core::request::{MessagesChange, RequestChange, ToolChoice};
 
 use crate::live::Changed;
-use crate::model::Request;
+use crate::model::ModelRequest;
 
 /// The change of a run's prompt.
 pub(super) fn input(input: Message) -> Result<Option<HookChange>, String> {
@@ -56,9 +56,9 @@ fn texts(text: String) -> Vec<Part> {
 pub(super) struct Difference(pub(super) RequestChange);
 
 /// How one request differs from the agent's own.
-pub(super) fn between(own: &Request, wanted: &Request) -> Difference {
-    let text = |request: &Request| request.instructions.clone().unwrap_or_default();
-    let names = |request: &Request| request.tools.iter().map(|tool| tool.name.clone()).collect::<Arc<[String]>>();
+pub(super) fn between(own: &ModelRequest, wanted: &ModelRequest) -> Difference {
+    let text = |request: &ModelRequest| request.instructions.clone().unwrap_or_default();
+    let names = |request: &ModelRequest| request.tools.iter().map(|tool| tool.name.clone()).collect::<Arc<[String]>>();
     let change = RequestChange::new()
         .instructions((text(own) != text(wanted)).then(|| text(wanted)))
         .messages(MessagesChange::between(&own.history, &wanted.history).map(Box::new))
@@ -70,7 +70,7 @@ pub(super) fn between(own: &Request, wanted: &Request) -> Difference {
 
 impl Difference {
     /// The request as it is sent, or why it cannot be.
-    pub(super) fn checked(self, own: &Request, wanted: Request) -> Result<(Request, Self), String> {
+    pub(super) fn checked(self, own: &ModelRequest, wanted: ModelRequest) -> Result<(ModelRequest, Self), String> {
         let bad = |why: String| format!("the request that it returned cannot be sent: {why}");
         if self.0.messages.is_some() {
             let messages = wanted.history.iter().map(|message| &**message);
@@ -80,13 +80,13 @@ impl Difference {
         wanted.settings.check().map_err(bad)?;
         let instructions = wanted.instructions.filter(|text| !text.is_empty());
         // It is measured from nothing: no earlier call was sent what it is sent.
-        let request = Request { run: own.run.clone(), number: own.number, instructions, anchor: None, ..wanted };
+        let request = ModelRequest { run: own.run.clone(), number: own.number, instructions, anchor: None, ..wanted };
         Ok((request, self))
     }
 }
 
 /// A model can only ask for tools that the agent has, as they are.
-fn check_tools(own: &Request, wanted: &Request) -> Result<(), String> {
+fn check_tools(own: &ModelRequest, wanted: &ModelRequest) -> Result<(), String> {
     let mut names = HashSet::new();
     for tool in wanted.tools.iter() {
         let name = &tool.name;
@@ -114,10 +114,10 @@ fn check_tools(own: &Request, wanted: &Request) -> Result<(), String> {
 }
 
 /// The agent's own request with a change that is on record; messages that are not known any more are left as they are.
-pub(super) fn apply(own: Request, change: &RequestChange) -> Request {
+pub(super) fn apply(own: ModelRequest, change: &RequestChange) -> ModelRequest {
     let find = |name: &String| own.tools.iter().find(|tool| tool.name == *name).cloned();
     let changed = change.messages.as_ref().and_then(|messages| messages.apply(&own.history));
-    Request {
+    ModelRequest {
         instructions: match &change.instructions {
             Some(text) => Some(Arc::clone(text)).filter(|text| !text.is_empty()),
             None => own.instructions,
@@ -148,10 +148,13 @@ mod tests {
     fn a_change_on_record_gives_the_request_that_was_sent_with_its_tools_in_the_same_order() {
         let tool = |name: &str| Arc::new(ToolSpec::new(name, "Looks.", json!({"type": "object"})));
         let tools: Arc<[Arc<ToolSpec>]> = ["a", "b", "c"].map(tool).into();
-        let own = Request { tools: Arc::clone(&tools), ..Request::new(RunId::new("r").unwrap(), 1, History::new()) };
+        let own = ModelRequest {
+            tools: Arc::clone(&tools),
+            ..ModelRequest::new(RunId::new("r").unwrap(), 1, History::new())
+        };
         for order in [&[2, 0][..], &[2, 1, 0], &[], &[0, 1, 2]] {
             let wanted = order.iter().map(|place: &usize| Arc::clone(&tools[*place])).collect();
-            let wanted = Request { tools: wanted, ..own.clone() };
+            let wanted = ModelRequest { tools: wanted, ..own.clone() };
             let Difference(change) = between(&own, &wanted);
             assert_eq!(apply(own.clone(), &change).tools, wanted.tools, "{order:?}");
         }

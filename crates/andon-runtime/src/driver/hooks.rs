@@ -24,7 +24,7 @@ use crate::driver::{aside, changes};
 use crate::journal::JournalError;
 use crate::live::cord::Cord;
 use crate::live::{AsideEnd, Changed, HookVerdict, News, Order, REAP, StopRules};
-use crate::model::Request;
+use crate::model::ModelRequest;
 use crate::tool::{DEFAULT_GRACE, ToolOutput, bounded};
 
 /// What follows from a hook.
@@ -90,7 +90,7 @@ impl Driver {
     }
 
     /// Asks the hooks about a request; `Some` if they changed it.
-    pub(super) async fn before_model(&mut self, number: u32) -> Result<Option<Box<Request>>, JournalError> {
+    pub(super) async fn before_model(&mut self, number: u32) -> Result<Option<Box<ModelRequest>>, JournalError> {
         let (point, agent) = (HookPoint::BeforeModel, Arc::clone(&self.agent));
         let own = self.request(number);
         let (mut request, mut change) = (own.clone(), changes::between(&own, &own));

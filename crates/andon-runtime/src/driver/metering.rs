@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use andon_core::event::Learnt;
+use andon_core::event::AddendumKind;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
 use andon_core::usage::{Awaited, Pending, Usage, Used};
@@ -27,7 +27,9 @@ use crate::journal::shelf::CALIBRATION;
 use crate::lanes::BoxFuture;
 use crate::live::run::Run;
 use crate::live::{Learning, Live, Services};
-use crate::model::{Afterwards, Anchor, AnchorSetup, Learned, Lesson, Meter, Model, Request, Sighting, is_reported};
+use crate::model::{
+    Anchor, AnchorSetup, Findings, FollowUp, Lesson, Meter, MeteredCall, Model, ModelRequest, is_reported,
+};
 use crate::session::SessionCore;
 
 /// How many bytes of what a model wrote after a cut are kept.
@@ -40,7 +42,7 @@ pub(crate) const ESTIMATING: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(crate) struct Metered {
     meter: Arc<dyn Meter>,
-    request: Request,
+    request: ModelRequest,
     /// The exact model, once it is known.
     pub(crate) model: Option<String>,
 }
@@ -71,13 +73,13 @@ pub(crate) struct Times {
 
 impl Metered {
     /// `None` if the model has no meter.
-    pub(crate) fn of(model: &dyn Model, request: &Request) -> Option<Box<Self>> {
+    pub(crate) fn of(model: &dyn Model, request: &ModelRequest) -> Option<Box<Self>> {
         let meter = meter_of(model)?;
         Some(Box::new(Self { meter, request: request.clone(), model: None }))
     }
 
-    fn sighting<'a>(&'a self, answer: &'a [Part], ended: bool, times: Times) -> Sighting<'a> {
-        Sighting {
+    fn sighting<'a>(&'a self, answer: &'a [Part], ended: bool, times: Times) -> MeteredCall<'a> {
+        MeteredCall {
             request: &self.request,
             model: self.model.as_deref(),
             answer,
@@ -192,7 +194,7 @@ impl Unreported {
         async { made.await.ok() }
     }
 
-    fn sighting(&self) -> Sighting<'_> {
+    fn sighting(&self) -> MeteredCall<'_> {
         self.metered.sighting(&self.answer, self.end == CallEnd::Whole, self.times)
     }
 }
@@ -221,7 +223,7 @@ pub(crate) fn follow(
     call: u32,
     used: Used,
     rough: Option<Unreported>,
-    afterwards: Option<Afterwards>,
+    afterwards: Option<FollowUp>,
 ) -> Option<Awaited> {
     let what = match (&afterwards, &rough) {
         (Some(afterwards), _) => afterwards.what,
@@ -236,7 +238,7 @@ pub(crate) fn follow(
     let estimate = rough.map(|rough| rough.estimate_well(&services));
     live.services.door.spawn(async move {
         let learned = match afterwards {
-            Some(Afterwards { within, work, .. }) => patiently(&services, within, or_nothing(work)).await,
+            Some(FollowUp { within, work, .. }) => patiently(&services, within, or_nothing(work)).await,
             None => None,
         };
         if let Some(estimate) = estimate {
@@ -269,7 +271,7 @@ struct LastWord {
 
 impl LastWord {
     /// Waits for the run's outcome, then records the last word.
-    async fn tell(mut self, learned: Learned) {
+    async fn tell(mut self, learned: Findings) {
         Run::new(Arc::clone(&self.live)).outcome().await;
         self.live.hit("metering: learned");
         // There is nobody to report a journal error to.
@@ -277,15 +279,15 @@ impl LastWord {
     }
 
     /// Hands the last word to the journal. From then on it counts as told, whether or not anybody waits for the disk.
-    fn hand_over(&mut self, learned: Learned) -> Append {
+    fn hand_over(&mut self, learned: Findings) -> Append {
         self.is_told = true;
         let parts = within_bounds(learned.undelivered);
         if !parts.is_empty() {
             // Not awaited: it is written in order, before what follows.
-            drop(self.live.learn(Learnt::Undelivered { call: self.call, parts }));
+            drop(self.live.learn(AddendumKind::Undelivered { call: self.call, parts }));
         }
         let used = Box::new(self.used.refined_by(learned.used));
-        self.live.learn(Learnt::UsageCorrected { call: self.call, used })
+        self.live.learn(AddendumKind::UsageCorrected { call: self.call, used })
     }
 }
 
@@ -305,15 +307,15 @@ impl Drop for LastWord {
             // If this one is dropped, too, there is no third.
             is_told: true,
         };
-        door.spawn_keeper(async move { word.tell(Learned::default()).await });
+        door.spawn_keeper(async move { word.tell(Findings::default()).await });
     }
 }
 
 /// Work that panics has learned nothing.
-async fn or_nothing(mut work: BoxFuture<Learned>) -> Learned {
+async fn or_nothing(mut work: BoxFuture<Findings>) -> Findings {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
-        polled.unwrap_or_else(|_| Poll::Ready(Learned::default()))
+        polled.unwrap_or_else(|_| Poll::Ready(Findings::default()))
     })
     .await
 }

@@ -51,10 +51,10 @@ use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
-use andon_core::progress::{Call, CallState, Progress, State, Step};
+use andon_core::progress::{Call, CallState, RunProgress, State, Step};
 
 use crate::agent::AgentCore;
-use crate::journal::{JournalError, Standing};
+use crate::journal::{BatchStanding, JournalError};
 use crate::lanes::BoxFuture;
 use crate::lanes::caught::panic_text;
 use crate::live::cord::Cancel;
@@ -83,7 +83,7 @@ pub(crate) struct Beginning {
     /// Cancels the run when it ends.
     pub(crate) signal: Option<BoxFuture<Cancel>>,
     /// For a run that was waiting when its process died: how far it had come, and how long ago it was accepted.
-    pub(crate) resumed: Option<(Progress, Duration)>,
+    pub(crate) resumed: Option<(RunProgress, Duration)>,
 }
 
 /// Starts a run's driver.
@@ -174,7 +174,7 @@ struct Driver {
     limits: Limits,
     watch: Watch,
     /// How far the run has come; `None` before it was accepted.
-    progress: Option<Box<Progress>>,
+    progress: Option<Box<RunProgress>>,
     /// What was said before this run, and its own messages up to its last model call.
     history: History,
     /// How many of those messages are the run's own.
@@ -259,7 +259,7 @@ impl Driver {
     /// nothing in the conversation.
     async fn begin(&mut self, accepted: &Arc<Accepted>) -> Result<(), JournalError> {
         if self.progress.is_none() {
-            self.progress = Some(Box::new(Progress::new(Arc::clone(accepted))));
+            self.progress = Some(Box::new(RunProgress::new(Arc::clone(accepted))));
             self.staged.push(Event::RunAccepted { accepted: Arc::clone(accepted) });
         }
         self.watch.begin();
@@ -311,7 +311,7 @@ impl Driver {
 
     // ---- what has happened ----
 
-    fn progress(&self) -> &Progress {
+    fn progress(&self) -> &RunProgress {
         // `begin` sets it before anything else happens. Without it there is a bug in the driver, which ends this run
         // alone.
         #[expect(clippy::expect_used, reason = "begin() runs first")]
@@ -368,7 +368,7 @@ impl Driver {
         }
         self.live.hit("driver: before append");
         let records = self.number_staged();
-        let standing = Standing::of(self.progress());
+        let standing = BatchStanding::of(self.progress());
         Some(self.live.append(records, standing))
     }
 

@@ -20,7 +20,7 @@ use super::watch::Woke;
 use crate::driver::metering::{CallEnd, Metered, Unreported, follow};
 use crate::journal::JournalError;
 use crate::live::Appended;
-use crate::model::{ModelError, Request};
+use crate::model::{ModelError, ModelRequest};
 use crate::tool::validator::Validator;
 
 /// How many characters of an error in a call's arguments the model is told.
@@ -58,9 +58,9 @@ impl Driver {
     }
 
     /// Calls the model. Not async, so that a run that waits for the answer does not keep the request in memory.
-    fn begin_reading(&mut self, number: u32, changed: Option<Box<Request>>) -> Reading {
+    fn begin_reading(&mut self, number: u32, changed: Option<Box<ModelRequest>>) -> Reading {
         let started = self.live.now();
-        let names = |request: &Request| request.tools.iter().map(|tool| tool.name.clone()).collect();
+        let names = |request: &ModelRequest| request.tools.iter().map(|tool| tool.name.clone()).collect();
         self.offered = changed.as_deref().map(names);
         let request = changed.map_or_else(|| self.request(number), |changed| *changed);
         let metered = Metered::of(&*self.agent.model, &request);
@@ -86,15 +86,15 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn request(&mut self, number: u32) -> Request {
+    pub(super) fn request(&mut self, number: u32) -> ModelRequest {
         let own = self.progress.iter().flat_map(|progress| progress.messages());
         self.history.extend(own.skip(self.own_in_history).cloned());
         self.own_in_history = self.progress().messages().len();
-        Request {
+        ModelRequest {
             instructions: self.agent.instructions.clone(),
             tools: Arc::clone(&self.agent.specs),
             anchor: self.session.anchor(&self.agent.asked()),
-            ..Request::new(self.live.id.clone(), number, self.history.clone())
+            ..ModelRequest::new(self.live.id.clone(), number, self.history.clone())
         }
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use andon_core::closing::{close_lost, stopped_result, tool_finished};
 use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
-use andon_core::progress::{Call, CallState, Progress, State};
+use andon_core::progress::{Call, CallState, RunProgress, State};
 use andon_core::receipt::Receipt;
 
 use super::aside::clean_up;
@@ -25,7 +25,7 @@ use super::core::RuntimeCore;
 use super::stored::{append, fold, number, outcome_of, unreadable};
 use super::unaccounted::Unaccounted;
 use super::{box_remains, judge};
-use crate::journal::{Batch, JournalError, Stored};
+use crate::journal::{Batch, JournalError, JournaledRun};
 use crate::live::{Live, News, ToolDone};
 use crate::session::SessionCore;
 
@@ -104,7 +104,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
 /// Whether the run waits for its session or for a person, and nobody has asked to stop it: then nothing of it is open.
 fn is_waiting(live: &Arc<Live>) -> bool {
     let facts: Vec<Entry> = live.with_log(|log| log.facts().iter().map(|fact| Entry::Fact(Arc::clone(fact))).collect());
-    let state = Progress::fold(&facts).map(|progress| progress.state());
+    let state = RunProgress::fold(&facts).map(|progress| progress.state());
     live.force().is_none() && matches!(state, Ok(State::Queued | State::Waiting))
 }
 
@@ -137,7 +137,7 @@ impl Orphan {
     }
 
     /// Takes ownership of the run: reads its journal, and adds text that was shown and not handed to the journal.
-    async fn take_over(&mut self) -> Result<(Epoch, Stored), JournalError> {
+    async fn take_over(&mut self) -> Result<(Epoch, JournaledRun), JournalError> {
         let (live, journal) = (&self.live, &self.live.services.journal);
         // Claimed first, so that no batch that the driver had on its way can arrive after we have read.
         let claimed = journal.claim(&live.id, self.epoch).await?;
@@ -162,7 +162,7 @@ impl Orphan {
 
     /// What has happened and is not in the journal, and what closes everything that is open. `unseen` is how many
     /// events are in the journal and were not shown.
-    fn last_events(&mut self, progress: &Progress, unseen: usize) -> Result<Vec<Event>, JournalError> {
+    fn last_events(&mut self, progress: &RunProgress, unseen: usize) -> Result<Vec<Event>, JournalError> {
         let mut last = LastEvents { progress: progress.clone(), events: Vec::new() };
         let unwritten = std::mem::take(&mut self.unwritten);
         let written = self.written(unseen);
@@ -253,7 +253,7 @@ fn in_memory(live: &Live, ending: Arc<Ending>) -> Outcome {
 }
 
 /// Whether the journal has this run, and not an older one with the same id.
-fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool {
+fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &JournaledRun) -> bool {
     let has_shown = live.with_log(|log| log.seq()) > 0;
     let first = stored.entries.first().and_then(|entry| match entry {
         Entry::Fact(record) => Some(&record.event),
@@ -262,7 +262,7 @@ fn is_ours(live: &Arc<Live>, accepted: &Arc<Accepted>, stored: &Stored) -> bool 
     has_shown || matches!(first, Some(Event::RunAccepted { accepted: told }) if told == accepted)
 }
 
-fn ending(progress: &Progress, gone: &DriverGone) -> Ending {
+fn ending(progress: &RunProgress, gone: &DriverGone) -> Ending {
     match (progress.cancel(), gone) {
         (Some((reason, _)), _) => Ending::Cancelled { reason },
         (None, DriverGone::Dropped) => Ending::Lost,
@@ -279,7 +279,7 @@ fn ending(progress: &Progress, gone: &DriverGone) -> Ending {
 
 /// The events of a run that are still to be written, and how far they bring it.
 struct LastEvents {
-    progress: Progress,
+    progress: RunProgress,
     events: Vec<Event>,
 }
 
@@ -322,7 +322,7 @@ impl LastEvents {
 }
 
 /// Facts that are durable and were not shown yet.
-fn unseen(live: &Arc<Live>, stored: &Stored) -> Vec<Arc<Record>> {
+fn unseen(live: &Arc<Live>, stored: &JournaledRun) -> Vec<Arc<Record>> {
     let seen = live.with_log(|log| log.seq());
     let facts = stored.entries.iter().filter_map(|entry| match entry {
         Entry::Fact(record) if record.seq > seen => Some(Arc::clone(record)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon_core::answer::{Answerer, CallHead, Kind, Piece, What, written};
+use andon_core::answer::{Answerer, CallHead, Kind, MarkKind, Piece, written};
 use andon_core::cancel::Reason;
 use andon_core::event::Event;
 use andon_core::id::CallId;
@@ -21,7 +21,7 @@ use crate::driver::metering::{CallEnd, Metered, Times};
 use crate::lanes::sync::HashSet;
 use crate::live::cord::Cancel;
 use crate::live::{Live, Offer};
-use crate::model::{Afterwards, Answer, ModelError};
+use crate::model::{Answer, FollowUp, ModelError};
 
 /// What ended the reading.
 pub(super) enum Read {
@@ -48,7 +48,7 @@ pub(super) struct Reading {
     /// The call's meter, if the model has one.
     pub(super) metered: Option<Box<Metered>>,
     /// What can still be learned about a call that was cut.
-    pub(super) afterwards: Option<Box<Afterwards>>,
+    pub(super) afterwards: Option<Box<FollowUp>>,
     is_whole: bool,
     started: Stamp,
     pub(super) first_piece: Option<Stamp>,
@@ -216,11 +216,13 @@ impl Reading {
         let offer = match &piece {
             Piece::Text(text) => live.offer(&Kind::Text, text),
             Piece::Thinking(text) => live.offer(&Kind::Thinking, text),
-            Piece::ThinkingEnd { signature } => live.offer_mark(What::ThinkingEnded { signature: signature.clone() }),
+            Piece::ThinkingEnd { signature } => {
+                live.offer_mark(MarkKind::ThinkingEnded { signature: signature.clone() })
+            }
             Piece::Call { id, name } => {
                 let calls = self.calls.get_or_insert_default();
                 let head = calls.waits.take().unwrap_or_else(|| calls.begin(id, name, live, ids.get()));
-                let offer = live.offer_mark(What::Begins(Kind::ToolInput(Arc::clone(&head))));
+                let offer = live.offer_mark(MarkKind::Begins(Kind::ToolInput(Arc::clone(&head))));
                 match offer {
                     Offer::Later => calls.waits = Some(head),
                     Offer::Accepted { .. } | Offer::Refused => calls.heads.push(head),
@@ -232,12 +234,12 @@ impl Reading {
                 None => return Taken::unknown_call(*index),
             },
             Piece::CallEnd { index } if self.head(*index).is_some() => {
-                live.offer_mark(What::CallEnded { index: *index })
+                live.offer_mark(MarkKind::CallEnded { index: *index })
             }
             Piece::CallEnd { index } => return Taken::unknown_call(*index),
             Piece::Usage(usage) => {
                 self.report(**usage);
-                live.offer_mark(What::Used(usage.clone()))
+                live.offer_mark(MarkKind::Used(usage.clone()))
             }
             Piece::End(stop) => {
                 self.is_whole = true;
@@ -283,7 +285,7 @@ impl Reading {
             return;
         }
         self.answerer.clone_from(&answerer);
-        let mark = answerer.map(|answerer| live.offer_mark(What::Answered(answerer)));
+        let mark = answerer.map(|answerer| live.offer_mark(MarkKind::Answered(answerer)));
         if let Some(Offer::Accepted { first_unjournaled: true }) = mark {
             live.services.flusher.add(live);
         }

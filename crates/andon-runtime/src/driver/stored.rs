@@ -5,11 +5,11 @@ use std::sync::Arc;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Record, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::outcome::{Ending, Outcome};
-use andon_core::progress::{FoldError, Progress};
+use andon_core::progress::{FoldError, RunProgress};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 
-use crate::journal::{Batch, Journal, JournalError, Standing, Stored};
+use crate::journal::{Batch, BatchStanding, Journal, JournalError, JournaledRun};
 
 /// What the journal has about a run.
 pub(crate) struct RunSummary {
@@ -17,8 +17,8 @@ pub(crate) struct RunSummary {
     pub(crate) outcome: Option<Outcome>,
 }
 
-pub(crate) fn summarize(stored: &Stored) -> Result<RunSummary, FoldError> {
-    let progress = Progress::fold(&stored.entries)?;
+pub(crate) fn summarize(stored: &JournaledRun) -> Result<RunSummary, FoldError> {
+    let progress = RunProgress::fold(&stored.entries)?;
     let session = progress.accepted().session.clone();
     let outcome = stored.receipt().zip(progress.ending()).map(|(receipt, ending)| {
         Outcome::new(Arc::clone(ending), progress.last_answer().cloned(), receipt.usage, receipt)
@@ -28,7 +28,7 @@ pub(crate) fn summarize(stored: &Stored) -> Result<RunSummary, FoldError> {
 
 /// The outcome of a settled run.
 pub(crate) fn outcome_of<'a>(
-    progress: &Progress,
+    progress: &RunProgress,
     records: impl IntoIterator<Item = &'a Arc<Record>>,
     addenda: Vec<Addendum>,
     settled: Option<Stamp>,
@@ -39,8 +39,8 @@ pub(crate) fn outcome_of<'a>(
     Outcome::new(ending, progress.last_answer().cloned(), progress.used(), receipt)
 }
 
-pub(crate) fn fold(stored: &Stored) -> Result<Progress, JournalError> {
-    Progress::fold(&stored.entries).map_err(unreadable)
+pub(crate) fn fold(stored: &JournaledRun) -> Result<RunProgress, JournalError> {
+    RunProgress::fold(&stored.entries).map_err(unreadable)
 }
 
 pub(crate) fn unreadable(error: FoldError) -> JournalError {
@@ -50,7 +50,7 @@ pub(crate) fn unreadable(error: FoldError) -> JournalError {
 /// Numbers events after those in the journal, and folds them in.
 pub(crate) fn number(
     at: Stamp,
-    progress: &mut Progress,
+    progress: &mut RunProgress,
     epoch: Epoch,
     events: Vec<Event>,
 ) -> Result<Vec<Arc<Record>>, JournalError> {
@@ -69,9 +69,9 @@ pub(crate) async fn append(
     run: &RunId,
     epoch: Epoch,
     records: &[Arc<Record>],
-    progress: &Progress,
+    progress: &RunProgress,
 ) -> Result<(), JournalError> {
-    journal.append(Batch::new(run.clone(), epoch, entries(records)).standing(Standing::of(progress))).await
+    journal.append(Batch::new(run.clone(), epoch, entries(records)).standing(BatchStanding::of(progress))).await
 }
 
 pub(crate) fn entries(records: &[Arc<Record>]) -> Vec<Entry> {

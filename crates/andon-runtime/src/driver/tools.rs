@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_core::cancel::Reason;
 use andon_core::closing::{stopped_result, tool_finished};
-use andon_core::event::{Effect, Event, HookPoint, Learnt, Remains, ToolEnd};
+use andon_core::event::{AddendumKind, Effect, Event, HookPoint, Remains, ToolEnd};
 use andon_core::id::CallId;
 use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
 use andon_core::progress::CallState;
@@ -371,6 +371,6 @@ fn late_result(live: Arc<Live>, call: CallId) -> impl FnOnce(ToolDone) + Send + 
             }
         };
         // Nobody waits for the disk here.
-        drop(live.learn(Learnt::LateResult { call, result: Arc::new(result), remains: box_remains(remains) }));
+        drop(live.learn(AddendumKind::LateResult { call, result: Arc::new(result), remains: box_remains(remains) }));
     }
 }

@@ -13,11 +13,11 @@
 use std::sync::Arc;
 
 use andon_core::answer::written;
-use andon_core::event::{Entry, Learnt};
+use andon_core::event::{AddendumKind, Entry};
 use andon_core::history::History;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
-use andon_core::progress::Progress;
+use andon_core::progress::RunProgress;
 use andon_core::request::RequestChange;
 use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
 use serde_json::json;
@@ -26,10 +26,10 @@ use super::changes;
 use super::core::RuntimeCore;
 use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of, patiently};
 use crate::agent::AgentCore;
-use crate::journal::{Earlier, JournalError, Stored};
-use crate::live::observe::SeenLater;
+use crate::journal::{HistoryBefore, JournalError, JournaledRun};
+use crate::live::observe::ShownAddendum;
 use crate::live::{Learning, Live};
-use crate::model::{Anchor, Request};
+use crate::model::{Anchor, ModelRequest};
 use crate::session::recorded;
 
 /// How many bytes of the conversation before the run are read.
@@ -58,7 +58,7 @@ pub(crate) struct Unaccounted {
 
 impl Unaccounted {
     /// The open call of a run; `None` if there is none, or none that can be estimated here.
-    pub(crate) fn of(runtime: &Arc<RuntimeCore>, progress: &Progress) -> Option<Self> {
+    pub(crate) fn of(runtime: &Arc<RuntimeCore>, progress: &RunProgress) -> Option<Self> {
         let open = progress.open_model().filter(|open| !open.accounted)?;
         let session = &progress.accepted().session;
         let agent = runtime.agents.find(&session.app).filter(|agent| agent.model_name == open.model)?;
@@ -94,7 +94,7 @@ impl Unaccounted {
             let (runtime, run, session, call) =
                 (Arc::clone(&self.runtime), self.run.clone(), self.session.clone(), self.call);
             let used = self.used().await;
-            record(&runtime, &run, &session, Learnt::UsageCorrected { call, used: Box::new(used) }).await;
+            record(&runtime, &run, &session, AddendumKind::UsageCorrected { call, used: Box::new(used) }).await;
             // If it cannot be discarded now, the next process finds that it is done.
             let _ = runtime.services.journal.shelf().discard(LOST_CALL, run.as_str()).await;
         });
@@ -111,7 +111,7 @@ impl Unaccounted {
             let call = self.call;
             let used = Box::new(self.used().await);
             // There is nobody to report a journal error to.
-            let _ = live.learn(Learnt::UsageCorrected { call, used }).await;
+            let _ = live.learn(AddendumKind::UsageCorrected { call, used }).await;
             drop(learning);
         });
     }
@@ -125,8 +125,8 @@ impl Unaccounted {
 
     async fn estimate(self) -> Option<Used> {
         let (runtime, known) = (&self.runtime, self.known);
-        let Earlier { messages, unsettled, truncated } =
-            runtime.services.journal.said_before(&self.run, MOST).await.ok()??;
+        let HistoryBefore { messages, unsettled, truncated } =
+            runtime.services.journal.history_before(&self.run, MOST).await.ok()??;
         let is_whole = unsettled.is_empty() && !truncated;
         let history: History = messages.into_iter().chain(self.said.iter().cloned()).collect();
         let anchor = match is_whole {
@@ -134,11 +134,11 @@ impl Unaccounted {
             false => None,
         };
         let is_anchored = anchor.is_some() && self.change.is_none();
-        let request = Request {
+        let request = ModelRequest {
             instructions: self.agent.instructions.clone(),
             tools: Arc::clone(&self.agent.specs),
             anchor,
-            ..Request::new(self.run.clone(), self.call, history)
+            ..ModelRequest::new(self.run.clone(), self.call, history)
         };
         let request = match &self.change {
             Some(change) => changes::apply(request, change),
@@ -152,7 +152,7 @@ impl Unaccounted {
         if is_anchored || known.input != Figure::UNKNOWN {
             return Some(used);
         }
-        let bare = Request { instructions: None, tools: Arc::from([]), ..request };
+        let bare = ModelRequest { instructions: None, tools: Arc::from([]), ..request };
         let least = self.ask(&bare).await?;
         let bounded =
             |usage: Usage, least: Usage| usage.input(usage.input.low(usage.input.low.min(least.input.low)).high(None));
@@ -160,7 +160,7 @@ impl Unaccounted {
     }
 
     /// What its meter estimates if this was the request.
-    async fn ask(&self, request: &Request) -> Option<Used> {
+    async fn ask(&self, request: &ModelRequest) -> Option<Used> {
         let mut metered = Metered::of(&*self.agent.model, request)?;
         metered.model.clone_from(&self.answered_by);
         metered.recalled(&self.runtime, &self.agent.model_name).await;
@@ -173,7 +173,7 @@ impl Unaccounted {
 }
 
 /// Keeps that the open call of a run, if there is one, is to be estimated (invariant 4): handed to the journal before the run's end.
-pub(crate) fn keep(runtime: &RuntimeCore, progress: &Progress) {
+pub(crate) fn keep(runtime: &RuntimeCore, progress: &RunProgress) {
     let Some(open) = progress.open_model().filter(|open| !open.accounted) else { return };
     let accepted = progress.accepted();
     let asks_it = runtime.agents.find(&accepted.session.app).filter(|agent| agent.model_name == open.model);
@@ -202,20 +202,20 @@ pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalErr
 }
 
 /// A settled run as its process left it, with a call that has not been estimated since.
-fn lost_call(stored: &Stored) -> Option<Progress> {
+fn lost_call(stored: &JournaledRun) -> Option<RunProgress> {
     let lost = before_the_end(stored)?;
     let number = lost.open_model()?.number;
-    let is_it = |learnt: &Learnt| matches!(learnt, Learnt::UsageCorrected { call, .. } if *call == number);
+    let is_it = |learnt: &AddendumKind| matches!(learnt, AddendumKind::UsageCorrected { call, .. } if *call == number);
     let is_done = stored.addenda.iter().any(|addendum| is_it(&addendum.what));
     (!is_done).then_some(lost)
 }
 
 /// The run as its process left it: without what its last owner added.
-fn before_the_end(stored: &Stored) -> Option<Progress> {
+fn before_the_end(stored: &JournaledRun) -> Option<RunProgress> {
     let last = stored.facts().next_back()?.epoch;
     let is_last = |entry: &&Entry| matches!(entry, Entry::Fact(record) if record.epoch == last);
     let entries: Vec<Entry> = stored.entries.iter().take_while(|entry| !is_last(entry)).cloned().collect();
-    Progress::fold(&entries).ok()
+    RunProgress::fold(&entries).ok()
 }
 
 /// The call of a session that one to this model, with this history, is measured from.
@@ -233,7 +233,7 @@ async fn find_anchor(runtime: &RuntimeCore, session: &SessionKey, model: &str, h
 }
 
 /// Records what was learned about a run that is on record only, and tells observers.
-async fn record(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: Learnt) {
+async fn record(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: AddendumKind) {
     let services = &runtime.services;
     let recorded = services.add(run, services.clock.now(), word.clone()).await;
     if recorded.is_err() || services.observers.is_empty() {
@@ -243,6 +243,6 @@ async fn record(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: 
     let facts: Vec<_> = stored.facts().cloned().collect();
     let place = stored.addenda.iter().rposition(|addendum| addendum.what == word);
     if let Some((earlier, [addendum, ..])) = place.and_then(|place| stored.addenda.split_at_checked(place)) {
-        services.observers.addendum(&SeenLater { run, session, addendum, earlier, facts: &facts });
+        services.observers.addendum(&ShownAddendum { run, session, addendum, earlier, facts: &facts });
     }
 }

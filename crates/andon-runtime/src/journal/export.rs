@@ -9,13 +9,13 @@ use andon_core::answer::Lump;
 use andon_core::cancel::CancelRequest;
 use andon_core::event::{Addendum, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
-use andon_core::progress::Progress;
+use andon_core::progress::RunProgress;
 use andon_core::time::{Stamp, Wall};
 use andon_core::{FORMAT_VERSION, is_known_format};
 use serde::{Deserialize, Serialize};
 
-use crate::journal::sessions::{Kept, Moved, StateMap};
-use crate::journal::{JournalError, Stored};
+use crate::journal::sessions::{Attachment, SessionCopy, StateMap};
+use crate::journal::{JournalError, JournaledRun};
 
 /// Each process that takes up a run raises its epoch by one, so no run comes near this.
 const MAX_EPOCH: Epoch = 1_000_000;
@@ -31,7 +31,7 @@ enum Line {
         state: StateMap,
     },
     Kept {
-        kept: Kept,
+        kept: Attachment,
     },
     Run {
         run: RunId,
@@ -86,8 +86,8 @@ pub enum ImportError {
 }
 
 /// Writes a session.
-pub(crate) fn write(moved: &Moved) -> Result<String, JournalError> {
-    let Moved { session, created_at, state, kept, runs } = moved;
+pub(crate) fn write(moved: &SessionCopy) -> Result<String, JournalError> {
+    let SessionCopy { session, created_at, state, kept, runs } = moved;
     let (session, created_at, state) = (session.clone(), *created_at, state.clone());
     let mut text = String::new();
     add_line(&mut text, &Line::Session { v: FORMAT_VERSION, session, created_at, state })?;
@@ -123,8 +123,8 @@ fn add_line(text: &mut String, line: &Line) -> Result<(), JournalError> {
 }
 
 /// Reads a session, and checks that the record of each of its runs is valid.
-pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
-    let mut moved: Option<Moved> = None;
+pub(crate) fn read(lines: &str) -> Result<SessionCopy, ImportError> {
+    let mut moved: Option<SessionCopy> = None;
     let mut said = None;
     let mut count = 0;
     for (place, text) in lines.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
@@ -140,7 +140,7 @@ pub(crate) fn read(lines: &str) -> Result<Moved, ImportError> {
                 )));
             }
             (Line::Session { session, created_at, state, .. }, none @ None) => {
-                *none = Some(Moved { session, created_at, state, kept: Vec::new(), runs: Vec::new() });
+                *none = Some(SessionCopy { session, created_at, state, kept: Vec::new(), runs: Vec::new() });
             }
             (_, None) => return Err(bad("the first line must be the session".to_owned())),
             (Line::End { lines }, Some(_)) => said = Some(lines),
@@ -174,12 +174,12 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
+fn add(moved: &mut SessionCopy, line: Line) -> Result<(), &'static str> {
     let run = moved.runs.last_mut().map(|(_, run)| run).ok_or("the run that it belongs to is missing");
     match line {
         Line::Kept { kept } => moved.kept.push(kept),
         Line::Run { run, epoch, settled_at } => {
-            moved.runs.push((run, Stored { epoch, settled_at, ..Stored::default() }));
+            moved.runs.push((run, JournaledRun { epoch, settled_at, ..JournaledRun::default() }));
         }
         Line::Fact { fact } => run?.entries.push(Entry::Fact(fact)),
         Line::Lump { lump } => run?.entries.push(Entry::Lump(lump)),
@@ -192,8 +192,8 @@ fn add(moved: &mut Moved, line: Line) -> Result<(), &'static str> {
 }
 
 /// Checks that a run folds, has the id that its line says, and belongs to the session.
-fn check(session: &SessionKey, run: &RunId, stored: &Stored) -> Result<(), String> {
-    let progress = Progress::fold(&stored.entries).map_err(|error| error.to_string())?;
+fn check(session: &SessionKey, run: &RunId, stored: &JournaledRun) -> Result<(), String> {
+    let progress = RunProgress::fold(&stored.entries).map_err(|error| error.to_string())?;
     if progress.accepted().run != *run {
         return Err(format!("it is the record of run {}", progress.accepted().run));
     }

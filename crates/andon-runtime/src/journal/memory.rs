@@ -9,17 +9,17 @@ use std::future::ready;
 use std::sync::Arc;
 
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Accepted, Addendum, Entry, Epoch, Event, Learnt, Seq};
+use andon_core::event::{Accepted, Addendum, AddendumKind, Entry, Epoch, Event, Seq};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
-use andon_core::progress::Progress;
+use andon_core::progress::RunProgress;
 use andon_core::time::{Stamp, Wall};
 use serde_json::Value;
 
 use crate::journal::reported::{LastReported, LookingBack};
-use crate::journal::sessions::{Kept, Sessions, StateMap};
+use crate::journal::sessions::{Attachment, Sessions, StateMap};
 use crate::journal::shelf::Shelf;
-use crate::journal::{Append, Batch, Earlier, Gathering, Journal, JournalError, Requested, Stored};
+use crate::journal::{Append, Batch, HistoryBefore, HistoryGatherer, Journal, JournalError, JournaledRun, RequestFate};
 use crate::lanes::BoxFuture;
 use crate::lanes::sync::{HashMap, Mutex};
 pub use room::MemoryJournalBuilder;
@@ -56,7 +56,7 @@ struct MemoryState {
 
 #[derive(Debug, Default, Clone)]
 struct StoredRun {
-    stored: Stored,
+    stored: JournaledRun,
     /// The seq of the last event.
     seq: Seq,
     settled: bool,
@@ -72,7 +72,7 @@ struct StoredSession {
     updated_at: Wall,
     state: StateMap,
     /// What is kept with it, by kind and name.
-    kept: BTreeMap<(String, String), Kept>,
+    kept: BTreeMap<(String, String), Attachment>,
     /// Its runs that started, in the order in which they started.
     started: Vec<RunId>,
     /// All its runs, in the order in which they came.
@@ -83,7 +83,7 @@ struct StoredSession {
 impl StoredRun {
     /// The messages of this run, and about how many bytes they take.
     fn messages(&self) -> Result<(usize, Vec<Arc<Message>>), JournalError> {
-        let progress = Progress::fold(&self.stored.entries);
+        let progress = RunProgress::fold(&self.stored.entries);
         let progress = progress.map_err(|error| JournalError::Unreadable(error.to_string()))?;
         // A message that cannot be serialized counts as 0 bytes.
         let size = |message: &Arc<Message>| serde_json::to_string(message).map_or(0, |text| text.len());
@@ -116,7 +116,7 @@ impl MemoryJournal {
     }
 
     /// Everything that it holds of a run.
-    pub fn stored(&self, run: &RunId) -> Option<Stored> {
+    pub fn stored(&self, run: &RunId) -> Option<JournaledRun> {
         self.state.lock().runs.get(run).map(|run| run.stored.clone())
     }
 
@@ -137,11 +137,11 @@ impl MemoryState {
         result
     }
 
-    fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
+    fn history_before(&self, run: &RunId, most: usize) -> Result<Option<HistoryBefore>, JournalError> {
         let Some(own) = self.runs.get(run) else { return Ok(None) };
         let Some(session) = session_of(&own.stored) else { return Ok(None) };
         let earlier = self.runs_before(run, session);
-        let mut gathering = Gathering::new(most, own.messages()?.0);
+        let mut gathering = HistoryGatherer::new(most, own.messages()?.0);
         for (id, stored) in earlier.iter().rev().filter(|(_, stored)| !stored.settled) {
             gathering.unsettled((*id).clone(), stored.messages()?.0);
         }
@@ -317,7 +317,7 @@ fn check_order(mut seq: Seq, entries: &[Entry]) -> Result<(), JournalError> {
     Ok(())
 }
 
-fn session_of(stored: &Stored) -> Option<&SessionKey> {
+fn session_of(stored: &JournaledRun) -> Option<&SessionKey> {
     stored.accepted().map(|accepted| &accepted.session)
 }
 
@@ -326,7 +326,7 @@ impl Journal for MemoryJournal {
         Append::ready(self.state.lock().append(batch))
     }
 
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append {
         let mut state = self.state.lock();
         let MemoryState { runs, sessions, room, .. } = &mut *state;
         let Some(run) = runs.get_mut(run) else {
@@ -353,7 +353,7 @@ impl Journal for MemoryJournal {
         }
     }
 
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>> {
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<JournaledRun>, JournalError>> {
         Box::pin(ready(Ok(self.stored(run))))
     }
 
@@ -361,7 +361,7 @@ impl Journal for MemoryJournal {
         let state = self.state.lock();
         let runs = state.sessions.get(session).into_iter().flat_map(|session| &session.started);
         let stored = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled);
-        let messages = stored.map(|run| Progress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
+        let messages = stored.map(|run| RunProgress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
         Box::pin(ready(history.map_err(|error| JournalError::Unreadable(error.to_string()))))
     }
@@ -383,8 +383,8 @@ impl Journal for MemoryJournal {
         Box::pin(ready(Ok(last)))
     }
 
-    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>> {
-        Box::pin(ready(self.state.lock().said_before(run, most)))
+    fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>> {
+        Box::pin(ready(self.state.lock().history_before(run, most)))
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
@@ -407,14 +407,14 @@ impl Journal for MemoryJournal {
         Box::pin(ready(claimed))
     }
 
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>> {
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<RequestFate, JournalError>> {
         let mut state = self.state.lock();
         let requested = match state.runs.get_mut(run) {
-            None => Requested::Unknown,
-            Some(run) if run.settled => Requested::TooLate,
+            None => RequestFate::Unknown,
+            Some(run) if run.settled => RequestFate::TooLate,
             Some(run) => {
                 run.stored.requests.push(Arc::new(request));
-                Requested::Recorded
+                RequestFate::Recorded
             }
         };
         Box::pin(ready(Ok(requested)))

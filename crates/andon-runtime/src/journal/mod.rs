@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use andon_core::cancel::CancelRequest;
-use andon_core::event::{Accepted, Addendum, Entry, Epoch, Event, Learnt, Record};
+use andon_core::event::{Accepted, Addendum, AddendumKind, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
-use andon_core::progress::{Phase, Progress, State};
+use andon_core::progress::{Phase, RunProgress, State};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
@@ -38,7 +38,7 @@ pub trait Journal: Send + Sync + 'static {
     fn append(&self, batch: Batch) -> Append;
 
     /// Accepts an addendum to a run; the journal numbers it.
-    fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append;
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append;
 
     /// Accepts the instant at which a run's outcome was durable, by the writer's clock. It is kept beside the record as
     /// cheaply as possible: with a commit that happens anyway, or without a sync, so a crash may lose it. Nobody waits
@@ -52,11 +52,11 @@ pub trait Journal: Send + Sync + 'static {
     }
 
     /// Everything that is durable of a run; `None` if it is unknown.
-    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<Stored>, JournalError>>;
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<JournaledRun>, JournalError>>;
 
     /// For each of these runs, at least its `model_started` and `usage` events and its addenda, for lists of many runs: a store
     /// reads nothing else if it can. `None` for one that is unknown or cannot be read, which must not fail the list that it is in.
-    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<Stored>>, JournalError>> {
+    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<JournaledRun>>, JournalError>> {
         let reads: Vec<_> = runs.iter().map(|run| self.read(run)).collect();
         Box::pin(async move {
             let mut accounts = Vec::with_capacity(reads.len());
@@ -84,7 +84,7 @@ pub trait Journal: Send + Sync + 'static {
     /// one, or were accepted before it if it never started. Those that have not settled are named. At most about `most`
     /// bytes are returned, counting this run and the named ones: older runs are left out, each as a whole, and are not
     /// read. `None` if the run is unknown.
-    fn said_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<Earlier>, JournalError>>;
+    fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>>;
 
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
@@ -97,7 +97,7 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Leaves a cancel request for a run that has no driver here. It is queued with the batches: either it is durable
     /// before the run has settled, and whoever drives or recovers the run carries it out, or it comes too late.
-    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<Requested, JournalError>>;
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<RequestFate, JournalError>>;
 
     /// Why nothing can be written now, if that is so. Not called before a write: an append reports its own result.
     fn trouble(&self) -> Option<JournalError> {
@@ -114,7 +114,7 @@ pub trait Journal: Send + Sync + 'static {
 /// What was said before a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-pub struct Earlier {
+pub struct HistoryBefore {
     /// The messages of the runs that have settled, the oldest first.
     pub messages: Vec<Arc<Message>>,
     /// The earlier runs that have not settled, whose messages come after these: those that started, then those that
@@ -124,11 +124,11 @@ pub struct Earlier {
     pub truncated: bool,
 }
 
-andon_core::with!(Earlier: messages: Vec<Arc<Message>>, unsettled: Vec<RunId>, truncated: bool);
+andon_core::with!(HistoryBefore: messages: Vec<Arc<Message>>, unsettled: Vec<RunId>, truncated: bool);
 
 /// Gathers what was said before a run, the latest first, until there is no more room.
 #[derive(Debug)]
-pub struct Gathering {
+pub struct HistoryGatherer {
     /// `None` once something did not fit: everything older is left out, too.
     room: Option<usize>,
     unsettled: Vec<RunId>,
@@ -136,7 +136,7 @@ pub struct Gathering {
     truncated: bool,
 }
 
-impl Gathering {
+impl HistoryGatherer {
     /// With room for `most` bytes, of which the run itself takes `own`.
     pub fn new(most: usize, own: usize) -> Self {
         Self { room: most.checked_sub(own), unsettled: Vec::new(), settled: Vec::new(), truncated: false }
@@ -167,16 +167,16 @@ impl Gathering {
     }
 
     /// Everything that was gathered, the oldest first.
-    pub fn done(self) -> Earlier {
+    pub fn done(self) -> HistoryBefore {
         let messages = self.settled.into_iter().rev().flatten().collect();
         let unsettled = self.unsettled.into_iter().rev().collect();
-        Earlier { messages, unsettled, truncated: self.truncated }
+        HistoryBefore { messages, unsettled, truncated: self.truncated }
     }
 }
 
 /// What became of a cancel request that was left for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requested {
+pub enum RequestFate {
     /// It is durable, and the run has not settled.
     Recorded,
     /// The run has settled; nothing was changed.
@@ -200,13 +200,13 @@ pub struct Batch {
     pub takes_over: Option<Epoch>,
     /// Where the run stands after these entries, if the writer says so. Otherwise the journal folds the run when it is
     /// asked.
-    pub standing: Option<Standing>,
+    pub standing: Option<BatchStanding>,
 }
 
 /// Where a run stands, folded from its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Standing {
+pub struct BatchStanding {
     /// Its state.
     pub state: State,
     /// What it is doing.
@@ -215,9 +215,9 @@ pub struct Standing {
     pub said: Option<Vec<Arc<Message>>>,
 }
 
-impl Standing {
+impl BatchStanding {
     /// Where a run with this progress stands.
-    pub fn of(progress: &Progress) -> Self {
+    pub fn of(progress: &RunProgress) -> Self {
         let state = progress.state();
         let said = (state == State::Settled).then(|| progress.messages().to_vec());
         Self { state, phase: progress.phase(), said }
@@ -238,7 +238,7 @@ impl Batch {
     /// Says where the run stands after the entries. A batch of lumps alone need not say: streamed text does not change
     /// it.
     #[must_use]
-    pub fn standing(mut self, standing: Standing) -> Self {
+    pub fn standing(mut self, standing: BatchStanding) -> Self {
         self.standing = Some(standing);
         self
     }
@@ -247,7 +247,7 @@ impl Batch {
 /// What a journal holds of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct Stored {
+pub struct JournaledRun {
     /// The owner's epoch.
     pub epoch: Epoch,
     /// Its events and lumps, in order.
@@ -260,10 +260,10 @@ pub struct Stored {
     pub settled_at: Option<Stamp>,
 }
 
-andon_core::with!(Stored: epoch: Epoch, entries: Vec<Entry>, addenda: Vec<Addendum>, requests: Vec<Arc<CancelRequest>>,
+andon_core::with!(JournaledRun: epoch: Epoch, entries: Vec<Entry>, addenda: Vec<Addendum>, requests: Vec<Arc<CancelRequest>>,
     settled_at: into Option<Stamp>);
 
-impl Stored {
+impl JournaledRun {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()

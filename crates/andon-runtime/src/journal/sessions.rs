@@ -12,7 +12,7 @@ use andon_core::with;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::journal::{JournalError, Stored};
+use crate::journal::{JournalError, JournaledRun};
 use crate::lanes::BoxFuture;
 
 /// A session's state: its keys and their values.
@@ -37,19 +37,20 @@ pub trait Sessions: Send + Sync {
 
     /// Keeps things with a session, each replacing the one of the same kind and name, and changes the session's state:
     /// all of it or nothing. Returns `false` and does nothing if there is no such session.
-    fn keep_with(
+    fn attach(
         &self,
         session: &SessionKey,
         at: Wall,
-        things: Vec<Kept>,
+        things: Vec<Attachment>,
         change: StateChange,
     ) -> BoxFuture<Result<bool, JournalError>>;
 
     /// All things of a kind that are kept with a session, in the order of their names.
-    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>>;
+    fn attachments(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Attachment>, JournalError>>;
 
     /// Removes something that is kept with a session; returns whether it was there.
-    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>>;
+    fn discard_attachment(&self, session: &SessionKey, kind: &str, name: &str)
+    -> BoxFuture<Result<bool, JournalError>>;
 
     /// Lists sessions, the most recently used first.
     fn list(&self, which: SessionFilter) -> BoxFuture<Result<Vec<SessionInfo>, JournalError>>;
@@ -65,21 +66,25 @@ pub trait Sessions: Send + Sync {
     fn delete(&self, session: &SessionKey) -> BoxFuture<Result<bool, JournalError>>;
 
     /// A whole session, to be put into another store; `None` if there is no such session.
-    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>>;
+    fn copy_whole(&self, session: &SessionKey) -> BoxFuture<Result<Option<SessionCopy>, JournalError>>;
 
-    /// As [`take_copy`](Self::take_copy), but with only one kind of the things that are kept with the session: for
+    /// As [`copy_whole`](Self::copy_whole), but with only one kind of the things that are kept with the session: for
     /// reading, not for another store.
-    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>>;
+    fn copy_with_attachments(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+    ) -> BoxFuture<Result<Option<SessionCopy>, JournalError>>;
 
     /// Adds a session from another store, all of it or nothing. Refused if the session or one of its runs exists here
     /// already. A value that it shares with other sessions is added only if that key has no value yet.
-    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>>;
+    fn put(&self, moved: SessionCopy) -> BoxFuture<Result<(), JournalError>>;
 }
 
 /// Something that is kept with a session, and deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct Attachment {
     /// What kind of thing it is.
     pub kind: String,
     /// Its name among those of its kind.
@@ -90,7 +95,7 @@ pub struct Kept {
     pub value: Value,
 }
 
-impl Kept {
+impl Attachment {
     /// A value under a kind and a name.
     pub fn new(kind: impl Into<String>, name: impl Into<String>, at: Wall, value: Value) -> Self {
         Self { kind: kind.into(), name: name.into(), at, value }
@@ -262,7 +267,7 @@ pub fn title(prompt: &Message) -> String {
 /// A whole session, on its way from one store to another.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Moved {
+pub struct SessionCopy {
     /// Its key.
     pub session: SessionKey,
     /// When it was created.
@@ -270,14 +275,14 @@ pub struct Moved {
     /// Its state, including what it shares.
     pub state: StateMap,
     /// What is kept with it, ordered by kind and name.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<Attachment>,
     /// Its runs: those that started, in the order in which they started, then the others.
-    pub runs: Vec<(RunId, Stored)>,
+    pub runs: Vec<(RunId, JournaledRun)>,
 }
 
-with!(Moved: state: StateMap, kept: Vec<Kept>, runs: Vec<(RunId, Stored)>);
+with!(SessionCopy: state: StateMap, kept: Vec<Attachment>, runs: Vec<(RunId, JournaledRun)>);
 
-impl Moved {
+impl SessionCopy {
     /// A session with nothing in it.
     pub fn new(session: SessionKey, created_at: Wall) -> Self {
         Self { session, created_at, state: StateMap::new(), kept: Vec::new(), runs: Vec::new() }

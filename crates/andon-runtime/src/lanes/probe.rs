@@ -15,7 +15,7 @@ pub trait Probe: Send + Sync + 'static {
 /// can tell when a call that begins now had passed it.
 #[cfg(feature = "testing")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Passed {
+pub struct GateCounts {
     /// Pieces accepted.
     pub pieces: u64,
     /// Tools started.

@@ -7,7 +7,7 @@ use andon_core::digest::Digest;
 use andon_core::event::{Event, Record};
 use andon_core::id::CallId;
 use andon_core::message::ToolCall;
-use andon_core::progress::{CallState, Progress};
+use andon_core::progress::{CallState, RunProgress};
 use andon_core::time::Stamp;
 use serde_json::Value;
 
@@ -155,7 +155,7 @@ impl fmt::Debug for ApprovalDecision {
 
 /// The calls of a run with these events that wait for a person.
 pub(super) fn pending(live: &Arc<Live>, records: &[Arc<Record>]) -> Vec<PendingApproval> {
-    let Some(progress) = Progress::of_records(records) else { return Vec::new() };
+    let Some(progress) = RunProgress::of_records(records) else { return Vec::new() };
     let waiting = progress.calls().iter().filter(|open| open.state == CallState::AwaitingApproval);
     // A run that this process does not drive can be looked at; a decision about it is refused.
     let is_open = |call: &CallId| !live.is_driven_here() || live.is_undecided(call);

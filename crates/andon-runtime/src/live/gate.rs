@@ -1,12 +1,12 @@
 //! The gate: the three things that a pull forbids pass through here, under the run's lock (invariant 1).
 
-use andon_core::answer::{Kind, What};
+use andon_core::answer::{Kind, MarkKind};
 use andon_core::time::Stamp;
 
 use super::tickets::WorkTicket;
 use super::{Inner, Live, WakeList};
 #[cfg(feature = "testing")]
-use crate::lanes::probe::Passed;
+use crate::lanes::probe::GateCounts;
 use crate::live::log::Log;
 
 /// The answer to offering a piece.
@@ -66,11 +66,11 @@ impl Live {
     }
 
     /// Offers a mark.
-    pub(crate) fn offer_mark(&self, what: What) -> Offer {
+    pub(crate) fn offer_mark(&self, what: MarkKind) -> Offer {
         // Who answers is said beside the pieces.
-        let pieces = if matches!(what, What::Answered(_)) { 0 } else { 1 };
+        let pieces = if matches!(what, MarkKind::Answered(_)) { 0 } else { 1 };
         // What shows nothing does not wait for the disk: it is known even if it can never be written.
-        let is_shown = !matches!(what, What::Used(_) | What::Answered(_));
+        let is_shown = !matches!(what, MarkKind::Used(_) | MarkKind::Answered(_));
         self.offer_with(pieces, |log, now| is_shown && log.must_wait(now), |log, now| log.mark(what, now))
     }
 
@@ -97,9 +97,9 @@ impl Live {
     }
 
     #[cfg(feature = "testing")]
-    pub(crate) fn passed(&self) -> Passed {
+    pub(crate) fn passed(&self) -> GateCounts {
         let inner = self.inner.lock();
-        Passed { pieces: inner.pieces, ..inner.passed }
+        GateCounts { pieces: inner.pieces, ..inner.passed }
     }
 
     /// How many pieces were accepted in all; `None` if that is unknown.

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use andon_core::answer::{Kind, Lump, Span, What};
+use andon_core::answer::{Kind, Lump, MarkKind, Span};
 use andon_core::event::{Entry, Event, Record, Seq};
 use andon_core::standing::{RunStanding, StandingFold};
 use andon_core::time::Stamp;
@@ -145,7 +145,7 @@ impl Log {
     }
 
     /// Adds a mark to the streamed text; returns whether it is the first thing that waits for the journal.
-    pub(crate) fn mark(&mut self, what: What, now: Stamp) -> bool {
+    pub(crate) fn mark(&mut self, what: MarkKind, now: Stamp) -> bool {
         self.open.mark(what);
         self.has_unjournaled(now)
     }

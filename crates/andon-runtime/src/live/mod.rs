@@ -44,11 +44,11 @@ use andon_core::digest::Digest;
 use andon_core::event::{Addendum, Epoch, Event, Record};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
-use andon_core::progress::Progress;
+use andon_core::progress::RunProgress;
 use andon_core::time::Stamp;
 
 #[cfg(feature = "testing")]
-use crate::lanes::probe::Passed;
+use crate::lanes::probe::GateCounts;
 use crate::lanes::sync::{AtomicU8, AtomicU64, Mutex};
 use crate::live::log::Log;
 pub use calls::DecideError;
@@ -84,7 +84,7 @@ struct Inner {
     /// How many pieces were accepted by this process.
     pieces: u64,
     #[cfg(feature = "testing")]
-    passed: Passed,
+    passed: GateCounts,
     /// Another process has called its model, so the number of pieces is unknown.
     taken_over: bool,
     life: Life,
@@ -169,7 +169,7 @@ impl Live {
             unstarted: None,
             pieces: 0,
             #[cfg(feature = "testing")]
-            passed: Passed::default(),
+            passed: GateCounts::default(),
             taken_over: false,
             life: Life::Driven,
             addenda: Vec::new(),
@@ -191,7 +191,7 @@ impl Live {
     }
 
     /// Takes up a run that a dead process left waiting, as read from the journal.
-    pub(crate) fn take_up(&self, log: Log, progress: &Progress) {
+    pub(crate) fn take_up(&self, log: Log, progress: &RunProgress) {
         // The process that wrote them told its own observers.
         self.count_as_told(log.facts());
         let mut inner = self.inner.lock();

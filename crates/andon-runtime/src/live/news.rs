@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::journal::JournalError;
 use crate::live::cord::Cancel;
-use crate::model::Request;
+use crate::model::ModelRequest;
 use crate::tool::{Returned, ToolOutput};
 
 /// What reaches the driver from outside.
@@ -70,7 +70,7 @@ pub(crate) enum HookVerdict {
 #[derive(Debug)]
 pub(crate) enum Changed {
     Input(Message),
-    Request(Box<Request>),
+    Request(Box<ModelRequest>),
     AnswerText(String),
     Withdrawn(String),
     /// The name stays if there is none.

@@ -27,10 +27,10 @@ use crate::lanes::sync::{AtomicU64, Ordering};
 /// never the pull. Count, copy, pass on; do not wait.
 pub trait Observer: Any + Send + Sync {
     /// A fact is shown.
-    fn fact(&self, seen: &Seen<'_>);
+    fn fact(&self, seen: &ShownFact<'_>);
 
     /// Something was learned about a run that is not among its facts.
-    fn addendum(&self, learned: &SeenLater<'_>) {
+    fn addendum(&self, learned: &ShownAddendum<'_>) {
         let _ = learned;
     }
 
@@ -49,7 +49,7 @@ pub trait Observer: Any + Send + Sync {
 /// A fact that is shown.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct ShownFact<'a> {
     /// The run.
     pub run: &'a RunId,
     /// Its session.
@@ -64,7 +64,7 @@ pub struct Seen<'a> {
     pub pieces: Option<u64>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ShownFact<'a> {
     /// For tests of an observer. A runtime makes its own.
     pub fn new(
         run: &'a RunId,
@@ -78,7 +78,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Seen<'_> {
+impl ShownFact<'_> {
     /// The run's receipt up to this fact.
     pub fn receipt(&self) -> Option<Receipt> {
         Receipt::fold(self.past.iter().chain([self.record]), [], Some(self.now))
@@ -88,7 +88,7 @@ impl Seen<'_> {
 /// What was learned about a run that is not among its facts.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct SeenLater<'a> {
+pub struct ShownAddendum<'a> {
     /// The run.
     pub run: &'a RunId,
     /// Its session.
@@ -131,7 +131,7 @@ impl Observers {
         })
     }
 
-    pub(crate) fn fact(&self, seen: &Seen<'_>) {
+    pub(crate) fn fact(&self, seen: &ShownFact<'_>) {
         self.each(|observer| observer.fact(seen));
     }
 
@@ -146,12 +146,12 @@ impl Observers {
         pieces: Option<u64>,
     ) {
         for record in new {
-            self.fact(&Seen { run, session, record: &record, past, now, pieces });
+            self.fact(&ShownFact { run, session, record: &record, past, now, pieces });
             past.push(record);
         }
     }
 
-    pub(crate) fn addendum(&self, learned: &SeenLater<'_>) {
+    pub(crate) fn addendum(&self, learned: &ShownAddendum<'_>) {
         self.each(|observer| observer.addendum(learned));
     }
 

@@ -27,8 +27,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::journal::sessions::{Kept, Moved, StateChange};
-use crate::journal::{JournalError, Stored};
+use crate::journal::sessions::{Attachment, SessionCopy, StateChange};
+use crate::journal::{JournalError, JournaledRun};
 use crate::lanes::BoxFuture;
 use crate::lanes::sync::{AtomicUsize, HashMap, Mutex, Ordering};
 use crate::live::Live;
@@ -154,8 +154,8 @@ impl Presence {
 }
 
 /// The open runs of a session from another store whose policy depends on readers.
-pub(crate) fn imported(moved: &Moved) -> Vec<RunId> {
-    let minds = |run: &&(RunId, Stored)| {
+pub(crate) fn imported(moved: &SessionCopy) -> Vec<RunId> {
+    let minds = |run: &&(RunId, JournaledRun)| {
         let mut facts = run.1.facts().map(|record| &record.event);
         let minds =
             matches!(facts.next(), Some(Event::RunAccepted { accepted }) if !accepted.on_disconnect.is_continue());
@@ -259,7 +259,7 @@ pub(crate) async fn had_reader(services: &Services, accepted: &Accepted) -> Resu
     if accepted.on_disconnect.is_continue() {
         return Ok(false);
     }
-    let notes = services.journal.sessions().kept_with(&accepted.session, NOTE).await?;
+    let notes = services.journal.sessions().attachments(&accepted.session, NOTE).await?;
     let note = notes.into_iter().find(|note| note.name == accepted.run.as_str());
     Ok(note.map_or(accepted.has_reader, |note| note.value == Value::Bool(true)))
 }
@@ -332,9 +332,9 @@ async fn note(live: &Arc<Live>, has_come: bool) {
     // The session is certain to exist only once the run is on record. If it never is, there is nothing to note.
     let _ = Run::new(Arc::clone(live)).accepted().await;
     let (kind, name, value) = (NOTE.to_owned(), live.id.to_string(), Value::Bool(has_come));
-    let note = Kept::new(kind, name, live.now().wall, value);
+    let note = Attachment::new(kind, name, live.now().wall, value);
     // Time 0, because being read does not count as a use of the session: its place in lists stays the same.
-    let noted = live.services.journal.sessions().keep_with(&live.session, Wall(0), vec![note], StateChange::new());
+    let noted = live.services.journal.sessions().attach(&live.session, Wall(0), vec![note], StateChange::new());
     // If the journal does not accept the note, the run is not stopped for that.
     let _ = noted.await;
 }

@@ -8,14 +8,14 @@ use andon_core::cancel::Reason;
 use andon_core::event::{Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
-use andon_core::progress::{Phase, Progress, State};
+use andon_core::progress::{Phase, RunProgress, State};
 use andon_core::receipt::Receipt;
 use andon_core::standing::RunStanding;
 
 use crate::journal::JournalError;
 use crate::lanes::block::{block_on, may_block};
 #[cfg(feature = "testing")]
-use crate::lanes::probe::Passed;
+use crate::lanes::probe::GateCounts;
 use crate::live::approval::{self, ApprovalDecision, PendingApproval, Undecided};
 use crate::live::cord::{Cancel, Cord, RegisteredReader, Reply};
 use crate::live::feed::{Cursor, Feed};
@@ -226,8 +226,8 @@ impl Run {
     }
 
     /// How far the run has come, according to its durable events; `None` before it is on record.
-    pub fn progress(&self) -> Option<Progress> {
-        Progress::of_records(&self.records())
+    pub fn progress(&self) -> Option<RunProgress> {
+        RunProgress::of_records(&self.records())
     }
 
     /// Waits until the run is on record, or returns why it never will be.
@@ -277,7 +277,7 @@ impl Run {
 
     /// How often each of the three things that a pull forbids has passed the gate.
     #[cfg(feature = "testing")]
-    pub fn passed(&self) -> Passed {
+    pub fn passed(&self) -> GateCounts {
         self.live.passed()
     }
 }

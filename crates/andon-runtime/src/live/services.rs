@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::event::Learnt;
+use andon_core::event::AddendumKind;
 use andon_core::id::{CallId, RunId, SessionId};
 use andon_core::time::Stamp;
 use tokio::time::timeout;
@@ -76,7 +76,7 @@ impl Ids {
 impl Services {
     /// Adds what was learned to a run that is on record only. If the journal does not accept it, it is retried until it does or the
     /// program is about to exit.
-    pub(crate) async fn add(&self, run: &RunId, at: Stamp, what: Learnt) -> Result<(), JournalError> {
+    pub(crate) async fn add(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Result<(), JournalError> {
         match self.journal.append_addendum(run, at, what.clone()).await {
             Err(error) if error.may_pass() => self.add_again(run, at, what).await,
             tried => tried,
@@ -84,7 +84,7 @@ impl Services {
     }
 
     /// Retries to add what the journal has not accepted.
-    pub(crate) async fn add_again(&self, run: &RunId, at: Stamp, what: Learnt) -> Result<(), JournalError> {
+    pub(crate) async fn add_again(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Result<(), JournalError> {
         let leaving = self.give_up();
         while timeout(ADD_AGAIN, leaving.given()).await.is_err() {
             match self.journal.append_addendum(run, at, what.clone()).await {

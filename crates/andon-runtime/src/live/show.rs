@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use andon_core::answer::Kind;
-use andon_core::event::{Addendum, Learnt};
+use andon_core::event::{Addendum, AddendumKind};
 use andon_core::id::CallId;
 use andon_core::outcome::Outcome;
 use andon_core::receipt::Receipt;
@@ -102,7 +102,7 @@ impl Live {
     /// Something was learned after the end: it is in the receipt from now on, and handed to the journal at once and in
     /// order. If the journal does not accept it, it is retried until it does or the program is about to exit. The
     /// returned `Append` reports the first try.
-    pub(crate) fn learn(self: &Arc<Self>, what: Learnt) -> Append {
+    pub(crate) fn learn(self: &Arc<Self>, what: AddendumKind) -> Append {
         let at = self.now();
         let append = self.services.journal.append_addendum(&self.id, at, what.clone());
         self.add_to_receipt(at, what.clone());
@@ -121,14 +121,14 @@ impl Live {
 
     /// As [`learn`](Self::learn), for an addendum that must not be shown before it is on record: it is tried once, and
     /// is in the receipt once it is durable.
-    pub(crate) async fn learn_on_record(&self, what: Learnt) -> Result<(), JournalError> {
+    pub(crate) async fn learn_on_record(&self, what: AddendumKind) -> Result<(), JournalError> {
         let at = self.now();
         self.services.journal.append_addendum(&self.id, at, what.clone()).await?;
         self.add_to_receipt(at, what);
         Ok(())
     }
 
-    fn add_to_receipt(&self, at: Stamp, what: Learnt) {
+    fn add_to_receipt(&self, at: Stamp, what: AddendumKind) {
         // Held until the observers were told, so that addenda are told in order.
         let telling = self.told.as_ref().map(|told| told.lock());
         let mut inner = self.inner.lock();

@@ -10,7 +10,7 @@ use andon_core::time::Stamp;
 
 use super::Live;
 use crate::journal::JournalError;
-use crate::live::observe::SeenLater;
+use crate::live::observe::ShownAddendum;
 
 impl Live {
     /// Tells observers the facts that are shown and that they were not told yet.
@@ -48,7 +48,7 @@ impl Live {
     pub(super) fn tell_addendum(&self, facts: &[Arc<Record>], addenda: &[Addendum]) {
         let Some((addendum, earlier)) = addenda.split_last() else { return };
         let (run, session) = (&self.id, &self.session);
-        self.services.observers.addendum(&SeenLater { run, session, addendum, earlier, facts });
+        self.services.observers.addendum(&ShownAddendum { run, session, addendum, earlier, facts });
     }
 
     pub(super) fn tell_stalled(&self, why: &JournalError) {

@@ -12,7 +12,7 @@ use andon_core::time::Stamp;
 use super::life::Life;
 use super::pull::level;
 use super::{Inner, Live, News, WakeList};
-use crate::journal::{Append, Batch, JournalError, Standing};
+use crate::journal::{Append, Batch, BatchStanding, JournalError};
 use crate::lanes::sync::Ordering;
 use crate::live::log::{Flush, Log};
 
@@ -34,7 +34,7 @@ impl Live {
     /// Hands a batch to the journal, after the text that was streamed before it.
     ///
     /// A journal is foreign code, so the run's lock is not held (invariant 3).
-    pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: Standing) -> Appended {
+    pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: BatchStanding) -> Appended {
         let (state, phase) = (standing.state, standing.phase);
         let now = self.now();
         let _in_order = self.writer.lock();
@@ -45,7 +45,7 @@ impl Live {
         Appended { append, fresh: Fresh { records, state, phase } }
     }
 
-    fn hand_over(&self, entries: Vec<Entry>, standing: Option<Standing>) -> Append {
+    fn hand_over(&self, entries: Vec<Entry>, standing: Option<BatchStanding>) -> Append {
         // A batch after one that failed would leave a gap.
         if let Some(error) = self.inner.lock().life.unwritable().cloned() {
             return Append::ready(Err(error));

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use andon_core::answer::Piece;
 use andon_core::usage::Usage;
 
-use super::{Afterwards, Answer, Meter, Model, ModelError, Request};
+use super::{Answer, FollowUp, Meter, Model, ModelError, ModelRequest};
 use crate::model::rendering::Rendering;
 
 /// A layer around a model: a [`Model`] that changes some of what another one does and forwards the rest.
@@ -64,7 +64,7 @@ pub trait ModelLayer: Send + Sync + 'static {
     }
 
     /// As [`Model::call`].
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.inner().call(request)
     }
 
@@ -74,7 +74,7 @@ pub trait ModelLayer: Send + Sync + 'static {
     }
 
     /// As [`Model::rendering`].
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         self.inner().rendering(request)
     }
 }
@@ -87,7 +87,7 @@ impl<L: ModelLayer> Model for L {
         ModelLayer::name(self)
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         ModelLayer::call(self, request)
     }
 
@@ -95,7 +95,7 @@ impl<L: ModelLayer> Model for L {
         ModelLayer::meter(self)
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         ModelLayer::rendering(self, request)
     }
 }
@@ -153,7 +153,7 @@ where
         self.inner.request_id()
     }
 
-    fn cut(self: Box<Self>) -> Option<Afterwards> {
+    fn cut(self: Box<Self>) -> Option<FollowUp> {
         self.inner.cut()
     }
 }

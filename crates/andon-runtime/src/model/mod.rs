@@ -35,7 +35,7 @@ pub trait Model: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// Begins a call. Nothing happens before the answer is polled; dropping the answer closes the connection.
-    fn call(&self, request: Request) -> Box<dyn Answer>;
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer>;
 
     /// Improves the usage figures of this model's calls. Without one, there are only the figures that the provider
     /// reports.
@@ -45,7 +45,7 @@ pub trait Model: Send + Sync + 'static {
 
     /// What [`call`](Model::call) would send for this request, made by the same code, without secrets, for people to
     /// look at. Nothing is sent. `None` if the model has no request format of its own.
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         let _ = request;
         None
     }
@@ -58,7 +58,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).name()
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         (**self).call(request)
     }
 
@@ -66,7 +66,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).meter()
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         (**self).rendering(request)
     }
 }
@@ -98,8 +98,8 @@ pub trait Answer: Send + 'static {
     }
 
     /// Ends an answer that is not complete. The connection is closed at once, or may be kept and drained where closing
-    /// would not stop the bill. What can still be learned about the call is the [`Afterwards`].
-    fn cut(self: Box<Self>) -> Option<Afterwards> {
+    /// would not stop the bill. What can still be learned about the call is the [`FollowUp`].
+    fn cut(self: Box<Self>) -> Option<FollowUp> {
         None
     }
 }
@@ -123,41 +123,41 @@ impl Answer for FailedAnswer {
 
 /// What can be learned about a call after it was cut. The run does not wait for it; what it learns is an addendum.
 #[non_exhaustive]
-pub struct Afterwards {
+pub struct FollowUp {
     /// How it is learned.
     pub what: Pending,
     /// How long it may take. After that it is dropped.
     pub within: Duration,
     /// The work itself. Dropping it closes whatever it has open.
-    pub work: BoxFuture<Learned>,
+    pub work: BoxFuture<Findings>,
 }
 
-impl Afterwards {
+impl FollowUp {
     /// Work of this kind, which is given this much time.
-    pub fn new(what: Pending, within: Duration, work: BoxFuture<Learned>) -> Self {
+    pub fn new(what: Pending, within: Duration, work: BoxFuture<Findings>) -> Self {
         Self { what, within, work }
     }
 }
 
-impl fmt::Debug for Afterwards {
+impl fmt::Debug for FollowUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Afterwards").field("what", &self.what).field("within", &self.within).finish_non_exhaustive()
+        f.debug_struct("FollowUp").field("what", &self.what).field("within", &self.within).finish_non_exhaustive()
     }
 }
 
 /// What was learned about a call after it was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Learned {
+pub struct Findings {
     /// The figures that are better than those in the receipt; the others are unknown.
     pub used: Used,
     /// What the model wrote after the cut, which was not shown to anybody.
     pub undelivered: Vec<Part>,
 }
 
-andon_core::with!(Learned: used: Used, undelivered: Vec<Part>);
+andon_core::with!(Findings: used: Used, undelivered: Vec<Part>);
 
-impl Learned {
+impl Findings {
     /// These figures, and nothing undelivered.
     pub fn new(used: Used) -> Self {
         Self { used, undelivered: Vec::new() }
@@ -171,29 +171,29 @@ impl Learned {
 pub trait Meter: Send + Sync + 'static {
     /// The best figures for a call that did not complete, or whose provider did not say what it used, given those that the provider
     /// had reported by then (`known`).
-    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used;
+    fn cut(&self, call: &MeteredCall<'_>, known: Usage) -> Used;
 
     /// As [`cut`](Meter::cut), for a call that was open when its process died: more of it may have been shown than is on record, and
     /// nobody knows when its connection was closed.
-    fn lost(&self, call: &Sighting<'_>, known: Usage) -> Used {
+    fn lost(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
         self.cut(call, known).open_ended(None)
     }
 
     /// Whether [`cut`](Meter::cut) does its best for this call already. If not, its figures are rough, and it is asked again once
     /// the meter is [prepared](Meter::prepare).
-    fn is_prepared(&self, call: &Sighting<'_>) -> bool {
+    fn is_prepared(&self, call: &MeteredCall<'_>) -> bool {
         let _ = call;
         true
     }
 
     /// Loads whatever figures for this call need. Called on a separate thread.
-    fn prepare(&self, call: &Sighting<'_>) {
+    fn prepare(&self, call: &MeteredCall<'_>) {
         let _ = call;
     }
 
     /// Learns from a call that completed with these figures. Called on a separate thread. Returns what to keep for the
     /// next process, and what no longer.
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson>;
+    fn learn(&self, call: &MeteredCall<'_>, reported: Usage) -> Vec<Lesson>;
 
     /// Loads what was kept, by this process or an earlier one. Returns what is no longer to be kept.
     fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson>;
@@ -220,9 +220,9 @@ impl Lesson {
 /// A model call as the runtime saw it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Sighting<'a> {
+pub struct MeteredCall<'a> {
     /// What was asked.
-    pub request: &'a Request,
+    pub request: &'a ModelRequest,
     /// The exact model that answered, if the provider named it.
     pub model: Option<&'a str>,
     /// The answer as far as it came, incomplete tool calls included.
@@ -235,12 +235,12 @@ pub struct Sighting<'a> {
     pub took: Duration,
 }
 
-andon_core::with!(Sighting<'a>: model: Option<&'a str>, ended: bool);
+andon_core::with!(MeteredCall<'a>: model: Option<&'a str>, ended: bool);
 
-impl<'a> Sighting<'a> {
+impl<'a> MeteredCall<'a> {
     /// For tests of a meter. A runtime makes its own.
     pub fn new(
-        request: &'a Request,
+        request: &'a ModelRequest,
         model: Option<&'a str>,
         answer: &'a [Part],
         ended: bool,
@@ -293,14 +293,14 @@ pub enum AnchorSetup {
 /// One request to a model.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Request {
+pub struct ModelRequest {
     /// The run that makes the request.
     pub run: RunId,
     /// The number of this model call in its run, from 1.
     pub number: u32,
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
-    /// The conversation as it is stored, cut answers included. Most adapters want [`Request::prompt`].
+    /// The conversation as it is stored, cut answers included. Most adapters want [`ModelRequest::prompt`].
     pub history: History,
     /// The tools that the model may ask for.
     pub tools: Arc<[Arc<ToolSpec>]>,
@@ -312,10 +312,10 @@ pub struct Request {
     pub anchor: Option<Anchor>,
 }
 
-andon_core::with!(Request: history: into History, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, settings: ModelSettings, tool_choice: ToolChoice,
+andon_core::with!(ModelRequest: history: into History, instructions: text Arc<str>, tools: Arc<[Arc<ToolSpec>]>, settings: ModelSettings, tool_choice: ToolChoice,
     anchor: into Option<Anchor>);
 
-impl Request {
+impl ModelRequest {
     /// A request for the answer to a conversation, with nothing else.
     pub fn new(run: RunId, number: u32, history: impl Into<History>) -> Self {
         Self {
@@ -416,7 +416,7 @@ pub(crate) mod fake {
     use andon_core::answer::Piece;
     use andon_core::outcome::ModelStop;
 
-    use super::{Answer, Model, ModelError, Request};
+    use super::{Answer, Model, ModelError, ModelRequest};
 
     /// Ends each answer at once, with no text.
     pub(crate) struct Brief;
@@ -426,7 +426,7 @@ pub(crate) mod fake {
             "brief"
         }
 
-        fn call(&self, _request: Request) -> Box<dyn Answer> {
+        fn call(&self, _request: ModelRequest) -> Box<dyn Answer> {
             Box::new(Self)
         }
     }

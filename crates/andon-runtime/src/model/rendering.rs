@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::model::Request;
+use crate::model::ModelRequest;
 
 /// What a model would be sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ impl Rendering {
 
     /// Andon's own format, for a model that has none: the instructions, the conversation as it would be sent, and the
     /// tools.
-    pub fn plain(request: &Request) -> Self {
+    pub fn plain(request: &ModelRequest) -> Self {
         let mut body = Map::new();
         if let Some(instructions) = &request.instructions {
             body.insert("instructions".to_owned(), json!(&**instructions));

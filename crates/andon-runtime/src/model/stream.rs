@@ -10,7 +10,7 @@ use andon_core::answer::Piece;
 use andon_core::usage::Usage;
 use futures_core::Stream;
 
-use super::{Answer, Model, ModelError, Request};
+use super::{Answer, Model, ModelError, ModelRequest};
 use crate::lanes::BoxFuture;
 
 /// A model made from an async closure that returns the answer as a stream of pieces.
@@ -32,7 +32,7 @@ use crate::lanes::BoxFuture;
 /// # }
 /// ```
 ///
-/// The closure connects, sends [`request.prompt()`](Request::prompt) and returns the stream. It is called when the answer is first polled. An
+/// The closure connects, sends [`request.prompt()`](ModelRequest::prompt) and returns the stream. It is called when the answer is first polled. An
 /// error of either is a [`ModelError`], which says whether trying again may help; `?` makes one that may pass from an [`std::io::Error`],
 /// and `.map_err(ModelError::fatal)` one that will not from anything that can be displayed.
 ///
@@ -49,14 +49,14 @@ pub struct StreamModel {
     ask: Arc<Ask>,
 }
 
-type Ask = dyn Fn(Request) -> BoxFuture<Result<Pieces, ModelError>> + Send + Sync;
+type Ask = dyn Fn(ModelRequest) -> BoxFuture<Result<Pieces, ModelError>> + Send + Sync;
 type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
 
 impl StreamModel {
     /// A model with this name that asks with this closure.
     pub fn new<F, R, S>(name: impl Into<Arc<str>>, ask: F) -> Self
     where
-        F: Fn(Request) -> R + Send + Sync + 'static,
+        F: Fn(ModelRequest) -> R + Send + Sync + 'static,
         R: Future<Output = Result<S, ModelError>> + Send + 'static,
         S: Stream<Item = Result<Piece, ModelError>> + Send + 'static,
     {
@@ -80,7 +80,7 @@ impl Model for StreamModel {
         &self.name
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         Box::new(StreamAnswer { stands: Stands::Asking((self.ask)(request)), usage: Usage::UNKNOWN })
     }
 }

@@ -15,12 +15,12 @@ use andon_core::closing::close_lost;
 use andon_core::event::{Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::outcome::Ending;
-use andon_core::progress::{Progress, State};
+use andon_core::progress::{RunProgress, State};
 
 use crate::driver::RuntimeCore;
 use crate::driver::stored::{entries, fold, number};
 use crate::driver::unaccounted::{self, Unaccounted};
-use crate::journal::{Append, Batch, JournalError, Standing, Stored};
+use crate::journal::{Append, Batch, BatchStanding, JournalError, JournaledRun};
 use crate::live::presence;
 use resume::Resumed;
 
@@ -106,8 +106,8 @@ pub(crate) async fn recover_all(runtime: &Arc<RuntimeCore>) -> Result<Vec<Recove
 /// A run that a dead process left open.
 pub(crate) struct OpenRun {
     pub(crate) run: RunId,
-    pub(crate) stored: Stored,
-    pub(crate) progress: Progress,
+    pub(crate) stored: JournaledRun,
+    pub(crate) progress: RunProgress,
 }
 
 impl OpenRun {
@@ -344,7 +344,7 @@ fn settle_open(runtime: &Arc<RuntimeCore>, open: OpenRun) -> Result<Settling, Jo
     });
     events.push(Event::RunSettled { outcome: Arc::clone(&ending) });
     records.extend(number(runtime.services.clock.now(), &mut progress, epoch, events)?);
-    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(Standing::of(&progress));
+    let batch = Batch::taking_over(run.clone(), stored.epoch, entries(&records)).standing(BatchStanding::of(&progress));
     let append = runtime.services.journal.append(batch);
     let for_observers = (!runtime.services.observers.is_empty()).then(|| {
         let (session, past) = (progress.accepted().session.clone(), stored.facts().cloned().collect());

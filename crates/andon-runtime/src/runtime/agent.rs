@@ -16,7 +16,7 @@ use crate::live::cord::{Cancel, Reply};
 use crate::live::run::Run;
 use crate::model::rendering::Rendering;
 use crate::model::retry::Retry;
-use crate::model::{Model, Request};
+use crate::model::{Model, ModelRequest};
 use crate::runtime::Runtime;
 use crate::runtime::compensate::{self, CompensateError, Compensated};
 use crate::runtime::prompt::{Prompt, StartError};
@@ -203,10 +203,10 @@ impl Agent {
 
     /// What a run with this history would send to the model now. Nothing is sent.
     pub fn rendering(&self, run: &RunId, history: impl Into<History>) -> Rendering {
-        let request = Request {
+        let request = ModelRequest {
             instructions: self.core.instructions.clone(),
             tools: Arc::clone(&self.core.specs),
-            ..Request::new(run.clone(), 1, history)
+            ..ModelRequest::new(run.clone(), 1, history)
         };
         self.core.model.rendering(&request).unwrap_or_else(|| Rendering::plain(&request))
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::closing::stopped_result;
-use andon_core::event::{Event, HookChange, Learnt, ToolEnd};
+use andon_core::event::{AddendumKind, Event, HookChange, ToolEnd};
 use andon_core::id::{CallId, RunId};
 use andon_core::message::{ResultStatus, ToolCall, ToolResult};
 use andon_core::receipt::{CallAccount, Compensation, Receipt, Verdict};
@@ -93,7 +93,8 @@ pub(crate) async fn compensate(
     let compensating = Compensating::begin(live, call)?;
     let receipt = receipt_on_record(live).await?.filter(|receipt| receipt.outcome.is_some());
     let receipt = receipt.ok_or(CompensateError::NotSettled)?;
-    let ended_late = |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if late == call);
+    let ended_late =
+        |learned: &AddendumKind| matches!(learned, AddendumKind::LateResult { call: late, .. } if late == call);
     let is_late = receipt.addenda.iter().any(|addendum| ended_late(&addendum.what));
     let account = receipt.calls.iter().find(|account| account.call == *call);
     let account = account.ok_or_else(|| CompensateError::NoSuchCall(call.clone()))?;
@@ -221,7 +222,7 @@ impl Compensating {
     }
 
     async fn on_record(&self, by: Option<Arc<str>>) -> Result<(), JournalError> {
-        self.live.learn_on_record(Learnt::CompensationStarted { call: self.key.1.clone(), by }).await
+        self.live.learn_on_record(AddendumKind::CompensationStarted { call: self.key.1.clone(), by }).await
     }
 
     /// Runs the compensation where tools run, and waits no longer than its time limit, even if it blocks its thread.
@@ -237,7 +238,7 @@ impl Compensating {
             Ok(Err(_)) | Err(_) => unknown(call),
         };
         let Compensated { end, result } = compensated.clone();
-        self.live.learn(Learnt::CompensationFinished { call: self.key.1.clone(), end, result }).await?;
+        self.live.learn(AddendumKind::CompensationFinished { call: self.key.1.clone(), end, result }).await?;
         Ok(compensated)
     }
 }

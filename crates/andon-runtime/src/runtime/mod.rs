@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::driver::metering::patience_at_shutdown;
 use crate::driver::{RuntimeCore, stored};
 use crate::journal::shelf::Shelf;
-use crate::journal::{JournalError, Requested};
+use crate::journal::{JournalError, RequestFate};
 use crate::live::Live;
 use crate::live::cord::{Cancel, Cord, Reply};
 use crate::live::feed::{Cursor, Feed};
@@ -29,7 +29,7 @@ use crate::live::log::Log;
 use crate::live::observe::Observer;
 use crate::live::run::Run;
 use crate::recovery::{self, Recovered};
-use crate::session::registry::Tally;
+use crate::session::registry::RunCounts;
 pub use builder::RuntimeBuilder;
 
 /// What runs share. Cheap to clone.
@@ -132,7 +132,7 @@ impl Runtime {
     }
 
     /// How many runs in progress there are in each state.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> RunCounts {
         self.core.registry.tally()
     }
 
@@ -195,9 +195,9 @@ impl Runtime {
     async fn cancel_undriven(&self, run: &RunId, cancel: Cancel) -> Result<Reply, JournalError> {
         let request = cancel.clone().at(self.core.services.clock.now());
         match self.core.services.journal.request_cancel(run, request).await? {
-            Requested::Unknown => Ok(not_found(run)),
-            Requested::TooLate => self.cancel_found(run, cancel).await,
-            Requested::Recorded => self.settle_cancelled(run, cancel).await,
+            RequestFate::Unknown => Ok(not_found(run)),
+            RequestFate::TooLate => self.cancel_found(run, cancel).await,
+            RequestFate::Recorded => self.settle_cancelled(run, cancel).await,
         }
     }
 

@@ -7,9 +7,9 @@ use andon_core::message::Message;
 
 use crate::journal::export::{self, ImportError};
 use crate::journal::sessions::{
-    Kept, Moved, RunFilter, RunInfo, SessionFilter, SessionInfo, Sessions, StateChange, StateMap,
+    Attachment, RunFilter, RunInfo, SessionCopy, SessionFilter, SessionInfo, Sessions, StateChange, StateMap,
 };
-use crate::journal::{Earlier, JournalError, Stored};
+use crate::journal::{HistoryBefore, JournalError, JournaledRun};
 use crate::live::cord::Cancel;
 use crate::live::presence;
 use crate::live::run::Run;
@@ -51,8 +51,8 @@ impl Runtime {
     /// # Cancel safety
     ///
     /// Cancel safe: it only reads.
-    pub async fn said_before(&self, run: &RunId, most: usize) -> Result<Option<Earlier>, JournalError> {
-        self.core.services.journal.said_before(run, most).await
+    pub async fn history_before(&self, run: &RunId, most: usize) -> Result<Option<HistoryBefore>, JournalError> {
+        self.core.services.journal.history_before(run, most).await
     }
 
     /// A session's state, including what it shares with others (`app:`, `user:`); `None` if there is no such session.
@@ -92,10 +92,10 @@ impl Runtime {
     pub async fn keep(
         &self,
         session: &SessionKey,
-        things: Vec<Kept>,
+        things: Vec<Attachment>,
         change: StateChange,
     ) -> Result<bool, JournalError> {
-        self.sessions().keep_with(session, self.now().wall, things, change).await
+        self.sessions().attach(session, self.now().wall, things, change).await
     }
 
     /// All things of a kind that are kept with a session, in the order of their names.
@@ -103,8 +103,8 @@ impl Runtime {
     /// # Cancel safety
     ///
     /// Cancel safe: it only reads.
-    pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Kept>, JournalError> {
-        self.sessions().kept_with(session, kind).await
+    pub async fn kept(&self, session: &SessionKey, kind: &str) -> Result<Vec<Attachment>, JournalError> {
+        self.sessions().attachments(session, kind).await
     }
 
     /// Removes something that is kept with a session; returns whether it was there.
@@ -113,7 +113,7 @@ impl Runtime {
     ///
     /// If this future is dropped before it returns, the change is made completely or not at all: read again to learn which.
     pub async fn discard(&self, session: &SessionKey, kind: &str, name: &str) -> Result<bool, JournalError> {
-        self.sessions().discard_with(session, kind, name).await
+        self.sessions().discard_attachment(session, kind, name).await
     }
 
     /// A whole session: its state, its runs with their records, and what is kept with it; `None` if there is no such
@@ -122,18 +122,22 @@ impl Runtime {
     /// # Cancel safety
     ///
     /// Cancel safe: it only reads.
-    pub async fn whole_session(&self, session: &SessionKey) -> Result<Option<Moved>, JournalError> {
-        self.sessions().take_copy(session).await
+    pub async fn copy_session(&self, session: &SessionKey) -> Result<Option<SessionCopy>, JournalError> {
+        self.sessions().copy_whole(session).await
     }
 
-    /// As [`whole_session`](Self::whole_session), but with only one kind of the things that are kept with it. The
+    /// As [`copy_session`](Self::copy_session), but with only one kind of the things that are kept with it. The
     /// others, which may be large, are not read.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: it only reads.
-    pub async fn session_with(&self, session: &SessionKey, kind: &str) -> Result<Option<Moved>, JournalError> {
-        self.sessions().copy_with(session, kind).await
+    pub async fn copy_session_with_attachments(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+    ) -> Result<Option<SessionCopy>, JournalError> {
+        self.sessions().copy_with_attachments(session, kind).await
     }
 
     /// Adds a session from elsewhere, all of it or nothing. Refused if the session or one of its runs exists here
@@ -142,7 +146,7 @@ impl Runtime {
     /// # Cancel safety
     ///
     /// If this future is dropped before it returns, the change is made completely or not at all: read again to learn which.
-    pub async fn put_session(&self, moved: Moved) -> Result<(), JournalError> {
+    pub async fn put_session(&self, moved: SessionCopy) -> Result<(), JournalError> {
         let session = moved.session.clone();
         self.sessions().put(moved).await?;
         self.core.forget_history(&session);
@@ -184,7 +188,7 @@ impl Runtime {
     /// # Cancel safety
     ///
     /// Cancel safe: it only reads.
-    pub async fn accounts(&self, runs: &[RunId]) -> Result<Vec<Option<Stored>>, JournalError> {
+    pub async fn accounts(&self, runs: &[RunId]) -> Result<Vec<Option<JournaledRun>>, JournalError> {
         self.core.services.journal.accounts(runs).await
     }
 
@@ -226,7 +230,7 @@ impl Runtime {
     ///
     /// Cancel safe: it only reads.
     pub async fn export(&self, session: &SessionKey) -> Result<Option<String>, JournalError> {
-        let moved = self.whole_session(session).await?;
+        let moved = self.copy_session(session).await?;
         moved.map(|moved| export::write(&moved)).transpose()
     }
 

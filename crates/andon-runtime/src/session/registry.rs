@@ -39,7 +39,7 @@ struct RegistryState {
 /// How many runs in progress there are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Tally {
+pub struct RunCounts {
     /// Waiting for their session.
     pub queued: usize,
     /// Being worked on.
@@ -52,7 +52,7 @@ pub struct Tally {
     pub stalled: usize,
 }
 
-andon_core::with!(Tally: queued: usize, running: usize, waiting: usize, cancelling: usize, stalled: usize);
+andon_core::with!(RunCounts: queued: usize, running: usize, waiting: usize, cancelling: usize, stalled: usize);
 
 /// A tenant and one of its users.
 type User = (Arc<str>, Arc<str>);
@@ -135,8 +135,8 @@ impl Registry {
     }
 
     /// How many runs are in each state. Takes no run's lock.
-    pub(crate) fn tally(&self) -> Tally {
-        let mut tally = Tally::default();
+    pub(crate) fn tally(&self) -> RunCounts {
+        let mut tally = RunCounts::default();
         for entry in self.state.lock().runs.values().filter(|entry| entry.findable) {
             match entry.live.state_byte.get() {
                 Some((RunState::Queued, _)) => tally.queued += 1,

@@ -7,7 +7,7 @@ mod work;
 
 use std::time::Duration;
 
-pub use output::{Json, ToolError, ToolOutput};
+pub use output::{AsJson, ToolError, ToolOutput};
 pub(crate) use output::{bounded, bounded_remains};
 pub use spec::{OnCancel, ToolSpec};
 pub use work::Work;

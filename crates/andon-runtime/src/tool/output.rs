@@ -46,11 +46,11 @@ impl From<()> for ToolOutput {
 /// A value that a tool returns as JSON text.
 ///
 /// A [`#[tool]`](macro@crate::tool) function may return it directly or in a `Result`. Elsewhere use
-/// [`output`](Json::output).
+/// [`output`](AsJson::output).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Json<T>(pub T);
+pub struct AsJson<T>(pub T);
 
-impl<T: Serialize> Json<T> {
+impl<T: Serialize> AsJson<T> {
     /// The value as JSON text; an error if it cannot be written as JSON, such as a map whose keys are not strings.
     pub fn output(&self) -> Returned {
         match serde_json::to_string(&self.0) {

@@ -393,7 +393,7 @@ async fn a_model_that_panics_fails_its_run_alone_and_the_session_goes_on() {
         fn name(&self) -> &str {
             "bomb"
         }
-        fn call(&self, _: andon_runtime::Request) -> Box<dyn andon_runtime::Answer> {
+        fn call(&self, _: andon_runtime::ModelRequest) -> Box<dyn andon_runtime::Answer> {
             panic!("the adapter is wrong")
         }
     }

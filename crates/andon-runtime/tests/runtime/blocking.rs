@@ -57,7 +57,7 @@ async fn a_tool_that_blocks_its_thread_is_abandoned_by_name_and_its_late_result_
     assert_eq!(receipt.calls[0].verdict, Verdict::Late);
     assert_eq!((receipt.leaked, receipt.revision), (Vec::<String>::new(), 1));
     let result = Arc::new(ToolResult::text(id("b"), ResultStatus::Ok, "late result"));
-    assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("b"), result, remains: None });
+    assert_eq!(receipt.addenda[0].what, AddendumKind::LateResult { call: id("b"), result, remains: None });
     assert_eq!(run.records(), events, "nothing follows the terminal event");
     let believed = session.history().await.unwrap();
     assert_eq!(result_of(&believed, "b"), result_of(&history, "b"), "the late result is not used");

@@ -222,7 +222,7 @@ async fn a_thread_that_was_abandoned_gives_its_place_back_and_its_late_result_is
     let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
     assert_eq!((verdict(&receipt, "a"), receipt.leaked), (Verdict::Late, Vec::<String>::new()));
     let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Ok, "done at last"));
-    assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("a"), result, remains: None });
+    assert_eq!(receipt.addenda[0].what, AddendumKind::LateResult { call: id("a"), result, remains: None });
     assert_eq!(receipt.addenda.len(), 1);
 }
 
@@ -319,7 +319,7 @@ async fn an_abandoned_thread_that_panics_later_is_no_longer_counted_and_says_so_
     in_time(runtime.idle()).await;
     let receipt = run.receipt().unwrap();
     let result = Arc::new(ToolResult::text(id("a"), ResultStatus::Error, "late boom"));
-    assert_eq!(receipt.addenda[0].what, Learnt::LateResult { call: id("a"), result, remains: None });
+    assert_eq!(receipt.addenda[0].what, AddendumKind::LateResult { call: id("a"), result, remains: None });
     assert_eq!(in_time(session.run("Again.")).await.unwrap().completed().unwrap().text(), "Well.");
     assert_eq!(result_of(&session.history().await.unwrap(), "b").to_text(), "ok", "no thread is counted as abandoned");
 }

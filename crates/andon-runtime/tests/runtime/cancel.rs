@@ -16,7 +16,7 @@ async fn cancel_before_the_run_starts_makes_no_model_call() {
     cancelled(&session, &run).await;
     assert_eq!(event_types(&run), ["run_accepted", "cancel_requested", "run_quieted", "run_settled"]);
     assert_eq!(model.calls(), 0);
-    assert_eq!(run.passed(), andon_runtime::Passed::default());
+    assert_eq!(run.passed(), andon_runtime::GateCounts::default());
     assert_eq!(run.receipt().unwrap().cut_in, Some(Phase::Queued));
     assert_eq!(session.history().await.unwrap(), Vec::<Arc<Message>>::new());
     assert_usable(&session).await;

@@ -49,7 +49,7 @@ fn compensation(receipt: &Receipt) -> Option<Compensation> {
     receipt.calls.iter().find(|account| account.call == id("c")).unwrap().compensation
 }
 
-fn addenda(receipt: &Receipt) -> Vec<Learnt> {
+fn addenda(receipt: &Receipt) -> Vec<AddendumKind> {
     receipt.addenda.iter().map(|addendum| addendum.what.clone()).collect()
 }
 
@@ -74,9 +74,9 @@ async fn a_compensation_is_on_record_before_it_begins_and_so_is_its_result() {
     let result = Arc::new(ToolResult::text(id("c"), ResultStatus::Ok, "paid back"));
     assert!(done.is_done());
     assert_eq!(done, Compensated::new(ToolEnd::Finished, Arc::clone(&result)));
-    let started = Learnt::CompensationStarted { call: id("c"), by: Some("ada".into()) };
+    let started = AddendumKind::CompensationStarted { call: id("c"), by: Some("ada".into()) };
     assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&started));
-    let finished = Learnt::CompensationFinished { call: id("c"), end: ToolEnd::Finished, result };
+    let finished = AddendumKind::CompensationFinished { call: id("c"), end: ToolEnd::Finished, result };
     for receipt in [run.receipt().unwrap(), stored_receipt(&journal, &run).await] {
         assert_eq!(addenda(&receipt), [started.clone(), finished.clone()]);
         assert_eq!((compensation(&receipt), receipt.revision), (Some(Compensation::Done), 2));
@@ -157,7 +157,7 @@ async fn a_compensation_that_a_dead_process_began_may_be_asked_for_again() {
     let (journal, undone) = (memory(), Undone::default());
     let first = session_on(&runtime_on(&journal), pay(&undone, paid_back));
     let run = run_of(&first).await;
-    let began = Learnt::CompensationStarted { call: id("c"), by: None };
+    let began = AddendumKind::CompensationStarted { call: id("c"), by: None };
     journal
         .append_addendum(run.id(), andon_runtime::Clock::now(&andon_runtime::TestClock::new()), began)
         .await

@@ -65,7 +65,9 @@ async fn a_drain_holds_nobody_up_and_its_figure_comes_as_an_addendum() {
     assert_eq!(account.usage.delivered.output, Figure::UNKNOWN, "what was delivered is what it was");
     assert_eq!(receipt.usage.billed.output.value, Some(70), "the sum is computed again");
     assert_eq!(receipt.revision, 2);
-    let Learnt::Undelivered { call: 1, parts } = &receipt.addenda[0].what else { panic!("{:?}", receipt.addenda) };
+    let AddendumKind::Undelivered { call: 1, parts } = &receipt.addenda[0].what else {
+        panic!("{:?}", receipt.addenda)
+    };
     assert_eq!(parts, &[andon_runtime::Part::text(" three four")]);
     let history = session.history().await.unwrap();
     assert!(!history.iter().any(|message| message.text().contains("three")), "nobody was shown it: {history:?}");
@@ -119,7 +121,7 @@ async fn work_that_panics_has_learned_nothing_and_says_so() {
         fn name(&self) -> &str {
             "panics"
         }
-        fn call(&self, request: andon_runtime::Request) -> Box<dyn andon_runtime::Answer> {
+        fn call(&self, request: andon_runtime::ModelRequest) -> Box<dyn andon_runtime::Answer> {
             Box::new(PanickingAnswer(self.0.call(request)))
         }
     }
@@ -130,9 +132,9 @@ async fn work_that_panics_has_learned_nothing_and_says_so() {
         ) -> std::task::Poll<Option<Result<andon_runtime::Piece, andon_runtime::ModelError>>> {
             self.0.poll_piece(cx)
         }
-        fn cut(self: Box<Self>) -> Option<andon_runtime::Afterwards> {
+        fn cut(self: Box<Self>) -> Option<andon_runtime::FollowUp> {
             let work = Box::pin(async { panic!("the look-up broke") });
-            Some(andon_runtime::Afterwards::new(Pending::LookingUp, secs(1), work))
+            Some(andon_runtime::FollowUp::new(Pending::LookingUp, secs(1), work))
         }
     }
     let runtime = runtime();
@@ -498,10 +500,10 @@ async fn a_whole_answer_whose_provider_did_not_say_what_it_used_is_refined_as_we
 struct Broken;
 
 impl andon_runtime::Meter for Broken {
-    fn cut(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> andon_runtime::Used {
+    fn cut(&self, _: &andon_runtime::MeteredCall<'_>, _: andon_runtime::Usage) -> andon_runtime::Used {
         panic!("the meter broke")
     }
-    fn learn(&self, _: &andon_runtime::Sighting<'_>, _: andon_runtime::Usage) -> Vec<andon_runtime::Lesson> {
+    fn learn(&self, _: &andon_runtime::MeteredCall<'_>, _: andon_runtime::Usage) -> Vec<andon_runtime::Lesson> {
         panic!("the meter broke")
     }
     fn recall(&self, _: Vec<andon_runtime::Lesson>) -> Vec<andon_runtime::Lesson> {
@@ -516,7 +518,7 @@ async fn a_meter_that_panics_costs_its_figures_and_nothing_else() {
         fn name(&self) -> &str {
             "scripted"
         }
-        fn call(&self, request: andon_runtime::Request) -> Box<dyn andon_runtime::Answer> {
+        fn call(&self, request: andon_runtime::ModelRequest) -> Box<dyn andon_runtime::Answer> {
             self.0.call(request)
         }
         fn meter(&self) -> Option<Arc<dyn andon_runtime::Meter>> {

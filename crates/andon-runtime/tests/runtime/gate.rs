@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use andon_runtime::{Cord, Passed, Probe};
+use andon_runtime::{Cord, GateCounts, Probe};
 
 use crate::common::*;
 
@@ -13,7 +13,7 @@ async fn what_has_passed_the_gate_is_counted() {
     let (run, _) = run_to_end(&session, "Look.").await;
     let pieces = run.pieces().unwrap();
     assert!(pieces > 1);
-    assert_eq!(run.passed(), Passed { pieces, tools: 1, models: 2 });
+    assert_eq!(run.passed(), GateCounts { pieces, tools: 1, models: 2 });
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,9 @@ use std::sync::Mutex;
 
 use andon_runtime::core::event::{Approval, HookChange, HookEnd, HookPoint};
 use andon_runtime::core::message::{Part, ToolCall};
-use andon_runtime::{AnswerDecision, DecideError, Request, RequestDecision, ResultDecision, RunDecision, ToolChoice};
+use andon_runtime::{
+    AnswerDecision, DecideError, ModelRequest, RequestDecision, ResultDecision, RunDecision, ToolChoice,
+};
 
 use crate::common::*;
 
@@ -116,7 +118,7 @@ async fn a_changed_request_is_sent_and_the_conversation_stays_as_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called() {
-    type Spoil = fn(&mut Request);
+    type Spoil = fn(&mut ModelRequest);
     let cases: [(Spoil, &str); 9] = [
         (|request| request.history = Default::default(), "there are no messages"),
         (|request| request.history.push(Arc::new(Message::assistant("Hi"))), "end with a user's message"),

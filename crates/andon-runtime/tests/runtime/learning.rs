@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use andon_runtime::{
-    Agent, CALIBRATION, Journal, Lesson, Meter, Model, ModelLayer, Runtime, Session, Sighting, Usage, Used,
+    Agent, CALIBRATION, Journal, Lesson, Meter, MeteredCall, Model, ModelLayer, Runtime, Session, Usage, Used,
 };
 use andon_testkit::{Act, ScriptedModel};
 use parking_lot::{Condvar, Mutex};
@@ -31,11 +31,11 @@ impl Slow {
 }
 
 impl Meter for Slow {
-    fn cut(&self, _: &Sighting<'_>, known: Usage) -> Used {
+    fn cut(&self, _: &MeteredCall<'_>, known: Usage) -> Used {
         Used::cut(known)
     }
 
-    fn learn(&self, _: &Sighting<'_>, _: Usage) -> Vec<Lesson> {
+    fn learn(&self, _: &MeteredCall<'_>, _: Usage) -> Vec<Lesson> {
         let calls = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(at_once, Ordering::SeqCst);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{Lesson, Meter, Model, ModelError, ModelLayer, Retry, Sighting, StartError};
+use andon_runtime::{Lesson, Meter, MeteredCall, Model, ModelError, ModelLayer, Retry, StartError};
 
 use crate::common::*;
 
@@ -19,11 +19,11 @@ impl CountingMeter {
 }
 
 impl Meter for CountingMeter {
-    fn cut(&self, _: &Sighting<'_>, known: Usage) -> Used {
+    fn cut(&self, _: &MeteredCall<'_>, known: Usage) -> Used {
         self.0.fetch_add(1, Ordering::SeqCst);
         Used::cut(known)
     }
-    fn learn(&self, _: &Sighting<'_>, _: Usage) -> Vec<Lesson> {
+    fn learn(&self, _: &MeteredCall<'_>, _: Usage) -> Vec<Lesson> {
         Vec::new()
     }
     fn recall(&self, _: Vec<Lesson>) -> Vec<Lesson> {

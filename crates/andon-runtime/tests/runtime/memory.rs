@@ -79,7 +79,7 @@ async fn a_bound_in_bytes_counts_what_was_said_and_what_is_kept() {
     runtime.create_session(&large, [("note".to_owned(), json!("small"))].into_iter().collect()).await.unwrap();
     assert_eq!(sessions(&agent).await, ["large", "s6", "s7", "s8", "s9"], "one without a run counts as used");
     let value = json!("x".repeat(60_000));
-    let kept = andon_runtime::Kept::new("file", "f", runtime.now().wall, value);
+    let kept = andon_runtime::Attachment::new("file", "f", runtime.now().wall, value);
     runtime.keep(&large, vec![kept], [].into()).await.unwrap();
     assert_eq!(sessions(&agent).await, ["large", "s7", "s8", "s9"]);
 }
@@ -136,14 +136,14 @@ async fn a_bound_in_bytes_counts_the_state_of_sessions_and_what_is_learned_later
         let run = agent.session(LOCAL, format!("s{number}")).unwrap().start("Go.").unwrap();
         run.outcome().await;
         let parts = vec![andon_runtime::Part::text("x".repeat(40_000))];
-        let learned = andon_runtime::core::event::Learnt::Undelivered { call: 1, parts };
+        let learned = andon_runtime::core::event::AddendumKind::Undelivered { call: 1, parts };
         journal.append_addendum(run.id(), runtime.now(), learned).await.unwrap();
     }
     assert_eq!(sessions(&agent).await, ["s2", "s3", "s4", "s5", "s6", "s7", "s8"], "what is gone counts no longer");
     let run = agent.session(LOCAL, "s9").unwrap().start("Go.").unwrap();
     run.outcome().await;
     let parts = vec![andon_runtime::Part::text("x".repeat(90_000))];
-    let learned = andon_runtime::core::event::Learnt::Undelivered { call: 1, parts };
+    let learned = andon_runtime::core::event::AddendumKind::Undelivered { call: 1, parts };
     journal.append_addendum(run.id(), runtime.now(), learned).await.unwrap();
     assert_eq!(sessions(&agent).await, ["s7", "s8", "s9"]);
 }
@@ -166,7 +166,7 @@ async fn what_is_learned_about_a_forgotten_run_is_refused_for_good() {
     forgotten.outcome().await;
     agent.session(LOCAL, "two").unwrap().run("Go.").await.unwrap();
     let used = Box::new(andon_runtime::Used::cut(andon_runtime::Usage::UNKNOWN));
-    let learned = andon_runtime::core::event::Learnt::UsageCorrected { call: 1, used };
+    let learned = andon_runtime::core::event::AddendumKind::UsageCorrected { call: 1, used };
     let error = journal.append_addendum(forgotten.id(), agent.runtime().now(), learned).await.unwrap_err();
     assert!(!error.may_pass(), "or it would be tried for ever: {error}");
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use andon_practice::Practice;
 use andon_runtime::core::event::Record;
-use andon_runtime::{Observer, Seen};
+use andon_runtime::{Observer, ShownFact};
 use andon_testkit::check::read_all;
 use parking_lot::Mutex;
 
@@ -15,7 +15,7 @@ use crate::common::*;
 struct Notes(Mutex<Vec<Arc<Record>>>);
 
 impl Observer for Notes {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         assert_eq!(seen.past.len() as u64 + 1, seen.record.seq);
         self.0.lock().push(Arc::clone(seen.record));
     }
@@ -24,7 +24,7 @@ impl Observer for Notes {
 struct Panics;
 
 impl Observer for Panics {
-    fn fact(&self, _: &Seen<'_>) {
+    fn fact(&self, _: &ShownFact<'_>) {
         panic!("an observer that panics");
     }
 }
@@ -74,7 +74,7 @@ struct Slow {
 }
 
 impl Observer for Slow {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if matches!(seen.record.event, Event::ModelStarted { .. }) {
             self.is_in.lock().send(()).unwrap();
             self.go_on.lock().recv().unwrap();
@@ -129,7 +129,7 @@ struct Heard {
 }
 
 impl Observer for Heard {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if matches!(seen.record.event, Event::RunSettled { .. }) {
             let run = self.run.lock().clone();
             *self.was_first.lock() = run.map(|run| run.try_outcome().is_none() && run.state() != State::Settled);

@@ -34,7 +34,7 @@ async fn status(session: &Session, call: &str) -> ResultStatus {
 /// The late results of a receipt, as text.
 fn late(receipt: &Receipt) -> Vec<String> {
     let late = receipt.addenda.iter().filter_map(|addendum| match &addendum.what {
-        Learnt::LateResult { call, result, .. } => Some(format!("{call}: {}", result.to_text())),
+        AddendumKind::LateResult { call, result, .. } => Some(format!("{call}: {}", result.to_text())),
         _ => None,
     });
     late.collect()

@@ -4,7 +4,7 @@ use std::io;
 
 use andon_runtime::core::usage::{Figure, Provenance};
 use andon_runtime::{
-    Answer, Model, ModelError, ModelLayer, Piece, Receipt, Rendering, Request, Retry, StreamModel, Usage,
+    Answer, Model, ModelError, ModelLayer, ModelRequest, Piece, Receipt, Rendering, Retry, StreamModel, Usage,
 };
 use andon_testkit::figures::{After, ScriptedMeter};
 use futures_util::{Stream, StreamExt, stream};
@@ -49,7 +49,7 @@ async fn failure(model: impl Model) -> (Failure, String) {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_is_an_answer_and_its_closure_gets_the_conversation() {
-    let model = StreamModel::new("echo", |request: Request| async move {
+    let model = StreamModel::new("echo", |request: ModelRequest| async move {
         let said = request.prompt().last().map(|message| message.text()).unwrap_or_default();
         Ok(stream::iter([text(&said), used(3, 7), end()]))
     });
@@ -147,7 +147,7 @@ impl<M: Model> ModelLayer for Plain<M> {
         &self.0
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.0.call(request).map_pieces(Ok)
     }
 }
@@ -189,7 +189,7 @@ impl ModelLayer for Rendered {
         &self.0
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         Some(Rendering::new("mine", json!({"messages": request.prompt().len()})))
     }
 }
@@ -197,7 +197,7 @@ impl ModelLayer for Rendered {
 #[tokio::test]
 async fn what_a_model_would_be_sent_is_shown_through_a_layer() {
     let run = andon_runtime::RunId::new("r").unwrap();
-    let request = Request::new(run, 1, vec![Arc::new(Message::user("Hello"))]);
+    let request = ModelRequest::new(run, 1, vec![Arc::new(Message::user("Hello"))]);
     let shown = Model::rendering(&Plain(Rendered(rich())), &request);
     assert_eq!(shown, Some(Rendering::new("mine", json!({"messages": 1}))));
     assert_eq!(Model::rendering(&Plain(rich()), &request), None);
@@ -215,7 +215,7 @@ impl ModelLayer for Loud {
         "loud"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.0.call(request).map_pieces(|piece| match piece {
             Piece::Text(text) if text.contains("secret") => Err(ModelError::fatal("it was about to tell a secret")),
             Piece::Text(text) => Ok(Piece::Text(text.to_uppercase())),
@@ -245,7 +245,7 @@ impl ModelLayer for Inventive {
         &self.0
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.0.call(request).map_pieces(|piece| match piece {
             Piece::Text(_) => Ok(Usage::reported(1000, 1000).into()),
             other => Ok(other),

@@ -7,8 +7,8 @@ use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
 use andon_runtime::{
-    Answer, AnswerDecision, Lesson, Meter, Model, ModelLayer, Recovered, Request, ResultDecision, RunDecision,
-    Sighting, Stored, Usage, Used,
+    Answer, AnswerDecision, JournaledRun, Lesson, Meter, MeteredCall, Model, ModelLayer, ModelRequest, Recovered,
+    ResultDecision, RunDecision, Usage, Used,
 };
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
@@ -91,7 +91,7 @@ async fn cut_by_a_crash() -> (TestJournal, Run) {
     let (journal, builder) = first_process(&ScriptedModel::new([answer]));
     let session = builder.name("a").build().unwrap().session(LOCAL, "s").unwrap();
     let run = start_until_shown(&session, "Go.", "Half").await;
-    let is_durable = |stored: Stored| stored.entries.iter().any(|entry| matches!(entry, Entry::Lump(_)));
+    let is_durable = |stored: JournaledRun| stored.entries.iter().any(|entry| matches!(entry, Entry::Lump(_)));
     while !journal.durable().stored(run.id()).is_some_and(is_durable) {
         tokio::task::yield_now().await;
     }
@@ -121,16 +121,16 @@ async fn what_a_call_used_that_a_crash_cut_is_estimated_from_what_is_on_record()
 struct Stuck(Arc<ScriptedMeter>, Mutex<Receiver<()>>);
 
 impl Meter for Stuck {
-    fn cut(&self, call: &Sighting<'_>, known: Usage) -> Used {
+    fn cut(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
         self.0.cut(call, known)
     }
 
-    fn prepare(&self, _: &Sighting<'_>) {
+    fn prepare(&self, _: &MeteredCall<'_>) {
         // Until the test ends.
         let _ = self.1.lock().recv();
     }
 
-    fn learn(&self, call: &Sighting<'_>, reported: Usage) -> Vec<Lesson> {
+    fn learn(&self, call: &MeteredCall<'_>, reported: Usage) -> Vec<Lesson> {
         self.0.learn(call, reported)
     }
 
@@ -146,7 +146,7 @@ impl Model for StuckModel {
         self.0.name()
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.0.call(request)
     }
 

@@ -251,7 +251,7 @@ async fn a_cancel_that_was_left_for_a_run_is_carried_out_by_whoever_recovers_it(
     use andon_runtime::core::cancel::Force;
     for (force, by) in [(Force::Graceful, "ada"), (Force::Graceful, "bob"), (Force::Now, "cleo")] {
         let left = middle.journal.request_cancel(run.id(), request(force, by)).await.unwrap();
-        assert_eq!(left, andon_runtime::Requested::Recorded);
+        assert_eq!(left, andon_runtime::RequestFate::Recorded);
     }
     let next = middle.restarted([]).await;
     assert_eq!(

@@ -3,7 +3,7 @@
 
 use andon_runtime::core::receipt::Took;
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{Observer, Probe, RunFilter, Seen};
+use andon_runtime::{Observer, Probe, RunFilter, ShownFact};
 use andon_testkit::After;
 use parking_lot::Mutex;
 
@@ -160,7 +160,7 @@ async fn what_is_learned_after_the_end_does_not_change_when_it_was() {
 struct Ends(Mutex<Vec<(Stamp, Receipt)>>);
 
 impl Observer for Ends {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if matches!(seen.record.event, Event::RunSettled { .. }) {
             self.0.lock().push((seen.now, seen.receipt().unwrap()));
         }

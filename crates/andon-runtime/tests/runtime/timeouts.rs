@@ -25,7 +25,7 @@ fn verdict(receipt: &Receipt, call: &str) -> Verdict {
 
 fn late(receipt: &Receipt) -> Vec<String> {
     let late = receipt.addenda.iter().filter_map(|addendum| match &addendum.what {
-        Learnt::LateResult { result, .. } => Some(result.to_text()),
+        AddendumKind::LateResult { result, .. } => Some(result.to_text()),
         _ => None,
     });
     late.collect()

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use andon_runtime::{AgentBuilder, Effect, Json, OnCancel, Remains, Tool, ToolSpec, Undo, schemars, serde, tool};
+use andon_runtime::{AgentBuilder, AsJson, Effect, OnCancel, Remains, Tool, ToolSpec, Undo, schemars, serde, tool};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::common::*;
@@ -119,7 +119,7 @@ async fn what_a_closure_captures_all_calls_share() {
     let counted = Arc::clone(&calls_made);
     let next = tool("next", "Counts.").run_with(move |(): (), call| {
         let counted = Arc::clone(&counted);
-        async move { Ok(Json((call.call.to_string(), counted.fetch_add(1, Ordering::SeqCst)))) }
+        async move { Ok(AsJson((call.call.to_string(), counted.fetch_add(1, Ordering::SeqCst)))) }
     });
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(next.spec().schema, nothing, "there are no arguments");

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use andon_runtime::{Answer, Model, ModelError, ModelRequest, ModelStop, Piece, Usage};
 use tokio::time::{Sleep, sleep};
 
 /// What a bench model does.
@@ -32,7 +32,7 @@ impl Model for Does {
         "bench"
     }
 
-    fn call(&self, _: Request) -> Box<dyn Answer> {
+    fn call(&self, _: ModelRequest) -> Box<dyn Answer> {
         match *self {
             Self::Stream { pieces, before } => {
                 let pause = match before {

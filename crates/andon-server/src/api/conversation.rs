@@ -14,8 +14,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use andon_runtime::core::message::ResultStatus;
-use andon_runtime::core::progress::{CallState, Progress};
-use andon_runtime::{Agent, CallId, Earlier, Event, Message, Part, Rendering, Request, Role, Run, RunId, ToolResult};
+use andon_runtime::core::progress::{CallState, RunProgress};
+use andon_runtime::{
+    Agent, CallId, Event, HistoryBefore, Message, ModelRequest, Part, Rendering, Role, Run, RunId, ToolResult,
+};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -128,7 +130,7 @@ pub(crate) async fn conversation(
         |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again later");
     let place = Arc::clone(&core.showing).try_acquire_owned().map_err(too_many)?;
     let run = runs::find(&core, &principal, &run).await?;
-    let earlier = core.runtime.said_before(run.id(), MOST).await?.ok_or_else(runs::unknown)?;
+    let earlier = core.runtime.history_before(run.id(), MOST).await?.ok_or_else(runs::unknown)?;
     let mut unsettled = Vec::new();
     for id in &earlier.unsettled {
         // A run that has just been deleted is skipped.
@@ -176,8 +178,8 @@ struct Messages {
 }
 
 impl Messages {
-    fn new(earlier: Earlier, unsettled: &[Run], run: &Run, progress: &Progress) -> Self {
-        let Earlier { messages, truncated, .. } = earlier;
+    fn new(earlier: HistoryBefore, unsettled: &[Run], run: &Run, progress: &RunProgress) -> Self {
+        let HistoryBefore { messages, truncated, .. } = earlier;
         let mut said = Self { history: messages.clone(), messages, open: Vec::new(), truncated };
         for before in unsettled {
             if let Some(progress) = before.progress() {
@@ -189,7 +191,7 @@ impl Messages {
     }
 
     /// Adds an earlier run that had not settled when it was looked up.
-    fn before(&mut self, run: &Run, progress: &Progress) {
+    fn before(&mut self, run: &Run, progress: &RunProgress) {
         self.store(progress.messages());
         if is_over(run, progress) {
             return;
@@ -207,7 +209,7 @@ impl Messages {
     }
 
     /// Adds the run that is shown.
-    fn own(&mut self, run: &Run, progress: &Progress) {
+    fn own(&mut self, run: &Run, progress: &RunProgress) {
         let (kept, is_cut) = shortened(progress.messages());
         self.truncated |= is_cut;
         self.store(&kept);
@@ -218,7 +220,7 @@ impl Messages {
     }
 
     /// Adds what the prompt of a run that has not started brings along.
-    fn bring(&mut self, progress: &Progress) {
+    fn bring(&mut self, progress: &RunProgress) {
         if !progress.has_started() {
             self.history.extend(progress.accepted().history.iter().cloned());
         }
@@ -241,7 +243,7 @@ impl Messages {
     }
 }
 
-fn is_over(run: &Run, progress: &Progress) -> bool {
+fn is_over(run: &Run, progress: &RunProgress) -> bool {
     run.try_outcome().is_some() || progress.ending().is_some()
 }
 
@@ -270,7 +272,7 @@ fn fitting(messages: &[Arc<Message>], most: usize) -> usize {
 }
 
 /// What the next request contains after the stored messages, and which parts of it are placeholders (invariant 2).
-fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<OpenPart>) {
+fn next(progress: &RunProgress, is_over: bool) -> (Option<Arc<Message>>, Vec<OpenPart>) {
     let prompt = || (Some(Arc::new(Message::user(NEXT_PROMPT))), vec![OpenPart::Prompt { text: NEXT_PROMPT }]);
     if is_over {
         return prompt();
@@ -286,7 +288,7 @@ fn next(progress: &Progress, is_over: bool) -> (Option<Arc<Message>>, Vec<OpenPa
 }
 
 /// The results of an unfinished turn, with placeholders for those that are not there yet.
-fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
+fn results(progress: &RunProgress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
     let mut open = Vec::new();
     let parts = progress.calls().iter().map(|call| match &call.state {
         CallState::Closed(result) => Part::ToolResult((**result).clone()),
@@ -302,8 +304,8 @@ fn results(progress: &Progress) -> (Option<Arc<Message>>, Vec<OpenPart>) {
 }
 
 /// A request for an app that is no longer served, without the instructions and tools, which are not known.
-fn bare(run: &Run, history: Vec<Arc<Message>>) -> Request {
-    Request::new(run.id().clone(), 1, history)
+fn bare(run: &Run, history: Vec<Arc<Message>>) -> ModelRequest {
+    ModelRequest::new(run.id().clone(), 1, history)
 }
 
 fn last_model(run: &Run) -> Option<String> {

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Addendum, Entry as Stored, Learnt};
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::event::{Addendum, AddendumKind, Entry as Stored};
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Event, JournalError, Observer, Receipt, Record, RunId, Seen, SeenLater, SessionKey, State};
+use andon_runtime::{
+    Event, JournalError, Observer, Receipt, Record, RunId, SessionKey, ShownAddendum, ShownFact, State,
+};
 use andon_testkit::explore::Mode;
 use andon_testkit::scripts;
 use parking_lot::Mutex;
@@ -20,7 +22,7 @@ use crate::options::prices::{ModelPrice, Price, Prices};
 /// Keeps rows, and compares each with the run's events. It panics if they differ, which the explorer reports.
 struct Agrees {
     board: Arc<Board>,
-    progress: Mutex<HashMap<RunId, Progress>>,
+    progress: Mutex<HashMap<RunId, RunProgress>>,
     learned: Mutex<HashMap<RunId, Vec<Addendum>>>,
 }
 
@@ -47,7 +49,7 @@ impl Agrees {
 }
 
 impl Observer for Agrees {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         self.board.fact(seen);
         let row = self.row(seen.run).expect("every reported run has a row");
         let row = &*row;
@@ -70,7 +72,7 @@ impl Observer for Agrees {
         }
     }
 
-    fn addendum(&self, learned: &SeenLater<'_>) {
+    fn addendum(&self, learned: &ShownAddendum<'_>) {
         self.learned.lock().entry(learned.run.clone()).or_default().push(learned.addendum.clone());
         self.board.addendum(learned);
         if let Some(row) = self.row(learned.run).filter(|row| row.seq == learned.facts.len() as u64) {
@@ -94,12 +96,12 @@ fn is_looked_at(event: &Event) -> bool {
 }
 
 /// The progress of a run after these events.
-fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> Progress {
+fn folded(past: &[Arc<Record>], record: &Arc<Record>) -> RunProgress {
     let facts: Vec<_> = past.iter().chain([record]).map(|fact| Stored::Fact(Arc::clone(fact))).collect();
-    Progress::fold(&facts).unwrap()
+    RunProgress::fold(&facts).unwrap()
 }
 
-fn check_progress(row: &BoardRow, progress: &Progress, event: &str) {
+fn check_progress(row: &BoardRow, progress: &RunProgress, event: &str) {
     assert_eq!(row.standing(), progress.standing(), "where it stands after {event}");
     assert_eq!(row.end().map(|(outcome, _)| outcome), progress.ending());
     let has_name = |shown: &RowCall| {
@@ -112,7 +114,7 @@ fn check_progress(row: &BoardRow, progress: &Progress, event: &str) {
 
 fn check_receipt(row: &BoardRow, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {
     let known_late = learned.iter().any(|addendum| {
-        let is_late = matches!(&addendum.what, Learnt::LateResult { .. });
+        let is_late = matches!(&addendum.what, AddendumKind::LateResult { .. });
         is_late && row.standing().state != State::Settled
     });
     let receipt = Receipt::fold(facts, learned, durable).unwrap();

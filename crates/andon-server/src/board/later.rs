@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Learnt, Remains, ToolEnd};
-use andon_runtime::{CallId, Event, Receipt, Record, SeenLater};
+use andon_runtime::core::event::{AddendumKind, Remains, ToolEnd};
+use andon_runtime::{CallId, Event, Receipt, Record, ShownAddendum};
 
 use super::row::BoardRow;
 use super::tokens::Tokens;
@@ -14,11 +14,13 @@ use crate::options::prices::Prices;
 
 impl BoardRow {
     /// Applies an addendum.
-    pub(crate) fn learn(&mut self, learned: &SeenLater<'_>, prices: Option<&Prices>) {
+    pub(crate) fn learn(&mut self, learned: &ShownAddendum<'_>, prices: Option<&Prices>) {
         match &learned.addendum.what {
-            Learnt::LateResult { call, remains, .. } => self.ended_late(learned.facts, call, remains.as_deref()),
-            Learnt::UsageCorrected { .. } => self.correct(learned, prices),
-            Learnt::CompensationStarted { .. } | Learnt::CompensationFinished { .. } | Learnt::Undelivered { .. } => {}
+            AddendumKind::LateResult { call, remains, .. } => self.ended_late(learned.facts, call, remains.as_deref()),
+            AddendumKind::UsageCorrected { .. } => self.correct(learned, prices),
+            AddendumKind::CompensationStarted { .. }
+            | AddendumKind::CompensationFinished { .. }
+            | AddendumKind::Undelivered { .. } => {}
             #[cfg(not(andon_whole))]
             _ => {}
         }
@@ -40,7 +42,7 @@ impl BoardRow {
     }
 
     /// The usage of one call was corrected. That is rare, so the sum is computed from scratch.
-    fn correct(&mut self, learned: &SeenLater<'_>, prices: Option<&Prices>) {
+    fn correct(&mut self, learned: &ShownAddendum<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         let folded = learned.facts.iter().take(known);
         let addenda = learned.earlier.iter().chain([learned.addendum]).cloned();

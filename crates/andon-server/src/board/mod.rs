@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use andon_runtime::{JournalError, Observer, Record, Run, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon_runtime::{JournalError, Observer, Record, Run, RunId, Runtime, SessionKey, ShownAddendum, ShownFact};
 use parking_lot::Mutex;
 
 use crate::options::prices::Prices;
@@ -153,7 +153,7 @@ impl Board {
 }
 
 impl Observer for Board {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if seen.record.seq > 1 && self.rows.lock().fact(seen) {
             return;
         }
@@ -163,7 +163,7 @@ impl Observer for Board {
         }
     }
 
-    fn addendum(&self, learned: &SeenLater<'_>) {
+    fn addendum(&self, learned: &ShownAddendum<'_>) {
         self.rows.lock().addendum(learned);
     }
 

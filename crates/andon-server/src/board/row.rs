@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. After every event, state, phase and force equal those of [`Progress`](andon_runtime::core::progress::Progress): both use
+//! 1. After every event, state, phase and force equal those of [`RunProgress`](andon_runtime::core::progress::RunProgress): both use
 //!    [`StandingFold`].
 //! 2. An event is folded once, whether it comes from the observer or from the run's own log.
 //! 3. Of a run's messages, a row keeps only the title. Open calls are dropped when they are closed.
@@ -14,7 +14,7 @@ use andon_runtime::core::event::{Accepted, Approval, HookChange, HookEnd, Remain
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::{
-    CallId, Digest, Ending, Event, Message, Reason, Record, RunId, RunStanding, Seen, SessionKey, ToolCall, Usage,
+    CallId, Digest, Ending, Event, Message, Reason, Record, RunId, RunStanding, SessionKey, ShownFact, ToolCall, Usage,
     title,
 };
 
@@ -131,7 +131,7 @@ impl BoardRow {
     }
 
     /// Folds an event, and before it those that were missed.
-    pub(crate) fn catch_up(&mut self, seen: &Seen<'_>, prices: Option<&Prices>) {
+    pub(crate) fn catch_up(&mut self, seen: &ShownFact<'_>, prices: Option<&Prices>) {
         let known = usize::try_from(self.seq).unwrap_or(usize::MAX);
         for missed in seen.past.get(known..).unwrap_or_default() {
             self.fold(missed, None, prices);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Ending, JournalError, RunId, Runtime, Seen, SeenLater, SessionKey};
+use andon_runtime::{Ending, JournalError, RunId, Runtime, SessionKey, ShownAddendum, ShownFact};
 
 use super::names::Names;
 use super::row::BoardRow;
@@ -116,7 +116,7 @@ impl Rows {
     }
 
     /// Folds an event of a run. Returns whether the run is on the board.
-    pub(crate) fn fact(&mut self, seen: &Seen<'_>) -> bool {
+    pub(crate) fn fact(&mut self, seen: &ShownFact<'_>) -> bool {
         let Some(place) = self.by_run.get(seen.run).copied() else { return false };
         if seen.record.seq == 1 && self.is_settled(place) {
             // The id is being reused by a new run, after the end of the old one.
@@ -135,7 +135,7 @@ impl Rows {
     }
 
     /// Adds a run to the board at its first event, and folds the event.
-    pub(crate) fn begin(&mut self, row: BoardRow, seen: &Seen<'_>) {
+    pub(crate) fn begin(&mut self, row: BoardRow, seen: &ShownFact<'_>) {
         if self.fact(seen) {
             return;
         }
@@ -169,7 +169,7 @@ impl Rows {
     }
 
     /// Applies an addendum.
-    pub(crate) fn addendum(&mut self, learned: &SeenLater<'_>) {
+    pub(crate) fn addendum(&mut self, learned: &ShownAddendum<'_>) {
         if let Some(place) = self.by_run.get(learned.run) {
             self.fold(*place, |row, prices| row.learn(learned, prices));
         }

@@ -13,8 +13,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use andon_runtime::core::event::Learnt;
-use andon_runtime::{Event, Figure, Provenance, Receipt, Stored, Usage};
+use andon_runtime::core::event::AddendumKind;
+use andon_runtime::{Event, Figure, JournaledRun, Provenance, Receipt, Usage};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -78,7 +78,7 @@ impl Spent {
     }
 
     /// The calls of a run, of which at least the events of its model calls are given.
-    pub(crate) fn of_account(prices: &Prices, account: &Stored) -> Self {
+    pub(crate) fn of_account(prices: &Prices, account: &JournaledRun) -> Self {
         let mut model: Arc<str> = "?".into();
         let mut calls: Vec<(u32, Arc<str>, Option<&str>, Usage)> = Vec::new();
         for fact in account.facts() {
@@ -91,7 +91,7 @@ impl Spent {
             }
         }
         for addendum in &account.addenda {
-            if let Learnt::UsageCorrected { call: corrected, used } = &addendum.what
+            if let AddendumKind::UsageCorrected { call: corrected, used } = &addendum.what
                 && let Some((.., billed)) = calls.iter_mut().find(|(call, ..)| call == corrected)
             {
                 *billed = used.billed;

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Event, Figure, Provenance, Record, RunId, SessionKey, Stored};
+use andon_runtime::{Event, Figure, JournaledRun, Provenance, Record, RunId, SessionKey};
 use serde_json::{Value, json};
 
 use super::*;
@@ -199,7 +199,7 @@ fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
         },
     ];
     let entry = |(seq, event): (u64, Event)| Entry::Fact(Arc::new(Record::new(seq, 1, Default::default(), event)));
-    let account = Stored::new().entries((2..).zip(events).map(entry).collect());
+    let account = JournaledRun::new().entries((2..).zip(events).map(entry).collect());
     let list = Prices::new("USD").unwrap().with("cheap", model_price("1", "0")).unwrap();
     let list = list.with("dear", model_price("2", "0")).unwrap();
     assert_eq!(json!(Spent::of_account(&list, &account).total())["value"], 2.0);

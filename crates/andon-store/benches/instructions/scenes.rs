@@ -9,7 +9,7 @@ use andon_models::decode::Decode as _;
 use andon_models::decode::openai_chat::OpenAiChat;
 use andon_models::sse::Sse;
 use andon_runtime::{
-    Agent, Answer, Cancel, Journal, MemoryJournal, Model, ModelError, ModelStop, Piece, Request, Run, Runtime,
+    Agent, Answer, Cancel, Journal, MemoryJournal, Model, ModelError, ModelRequest, ModelStop, Piece, Run, Runtime,
 };
 use andon_testkit::provider::{Dialect, Reply};
 use tokio::runtime::Builder;
@@ -89,7 +89,7 @@ impl Model for Says {
         "bench"
     }
 
-    fn call(&self, _: Request) -> Box<dyn Answer> {
+    fn call(&self, _: ModelRequest) -> Box<dyn Answer> {
         Box::new(Saying(*self))
     }
 }

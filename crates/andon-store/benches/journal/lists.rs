@@ -7,9 +7,9 @@ use andon_runtime::core::event::{Accepted, Entry, Event, ModelEnd, Record};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::{Message, Part, Role};
 use andon_runtime::core::outcome::{Ending, ModelStop};
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{Batch, Journal, RunFilter, SessionFilter, Standing, State};
+use andon_runtime::{Batch, BatchStanding, Journal, RunFilter, SessionFilter, State};
 use andon_testkit::bench::{Goal, Line, now, quantile};
 
 use crate::world::{Database, on_one_thread};
@@ -23,7 +23,7 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
     let run = RunId::new(format!("run-{number}")).expect("an id");
     let input = Arc::new(Message::user(format!("What about {number}? Tell me in a few words.")));
     let accepted = Arc::new(Accepted::new(run.clone(), session, input));
-    let mut progress = Progress::new(Arc::clone(&accepted));
+    let mut progress = RunProgress::new(Arc::clone(&accepted));
     let text = format!("There is little to say about {number}, and this is it.");
     let message = Message::new(Role::Assistant, vec![Part::Text { text }]);
     let stop = ModelStop::EndTurn;
@@ -44,7 +44,7 @@ fn turn(number: usize, session: SessionKey, settles: bool) -> Batch {
         Entry::Fact(Arc::new(Record::new(place as u64 + 1, 1, at, event)))
     };
     let entries = [Event::RunAccepted { accepted }].into_iter().chain(events).enumerate().map(record).collect();
-    Batch::new(run, 1, entries).standing(Standing::of(&progress))
+    Batch::new(run, 1, entries).standing(BatchStanding::of(&progress))
 }
 
 async fn write(journal: &dyn Journal, batches: impl Iterator<Item = Batch>) {

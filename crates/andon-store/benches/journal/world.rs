@@ -13,7 +13,7 @@ use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::message::{Message, ResultStatus, ToolResult};
 use andon_runtime::core::outcome::ModelStop;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Answer, Batch, Model, ModelError, Probe, Request, Runtime};
+use andon_runtime::{Answer, Batch, Model, ModelError, ModelRequest, Probe, Runtime};
 use andon_store::{Options, SqliteJournal};
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -154,7 +154,7 @@ impl Model for Says {
         "bench"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let hello = Piece::Text("Hello.".to_owned());
         let (pieces, beat) = match *self {
             Self::Hello => (vec![hello, Piece::End(ModelStop::EndTurn)], None),

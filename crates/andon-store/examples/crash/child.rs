@@ -9,7 +9,7 @@ use std::time::Duration;
 use andon_runtime::core::cancel::CancelRequest;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Agent, Cancel, Cursor, Fate, Force, Journal, Probe, Reason, Recovered, ReplyKind, Requested, RunId, Runtime,
+    Agent, Cancel, Cursor, Fate, Force, Journal, Probe, Reason, Recovered, ReplyKind, RequestFate, RunId, Runtime,
     SessionKey,
 };
 use andon_store::{Options, SqliteJournal};
@@ -251,7 +251,7 @@ impl Life {
         let (reason, force, requested_at) = (Reason::Requested, Force::Graceful, Stamp::default());
         let request = CancelRequest::new(reason, force, requested_at);
         match self.journal.request_cancel(run, request).await {
-            Ok(Requested::Recorded) => {
+            Ok(RequestFate::Recorded) => {
                 self.witness.tell(What::Acknowledged { run: run.to_string(), reply: ReplyKind::Accepted });
             }
             Err(error) => self.witness.tell(What::NotRecorded { run: run.to_string(), why: error.to_string() }),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::core::answer::{Kind, Lump, Span};
 use andon_runtime::core::event::{Entry, Epoch, Event, Record, Seq};
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Batch, Ending, Journal, JournalError, RunId, Stored};
+use andon_runtime::{Batch, Ending, Journal, JournalError, JournaledRun, RunId};
 use andon_store::SqliteJournal;
 
 use crate::log::{What, Witness};
@@ -64,7 +64,7 @@ impl Ghost {
     }
 }
 
-fn seq(stored: &Stored) -> Seq {
+fn seq(stored: &JournaledRun) -> Seq {
     stored.facts().last().map_or(0, |record| record.seq)
 }
 

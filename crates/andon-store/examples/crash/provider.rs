@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use andon_runtime::{Answer, Message, Model, ModelError, Piece, Request, Role, RunId, Usage};
+use andon_runtime::{Answer, Message, Model, ModelError, ModelRequest, Piece, Role, RunId, Usage};
 use andon_testkit::{Act, ScriptedModel};
 
 use crate::log::{What, Witness};
@@ -143,7 +143,7 @@ impl Model for Provider {
         "scenes"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let asked = request.history.iter().rev().find(|message| message.role == Role::User);
         let prompt = asked.map(|message| Message::text(message)).unwrap_or_default();
         let acts = Scene::of(&prompt).acts(&request.run, request.number);

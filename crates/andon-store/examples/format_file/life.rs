@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Entry, Learnt};
+use andon_runtime::core::event::{AddendumKind, Entry};
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::{
-    Agent, Cancel, Digest, Event, FnTool, Force, Invocation, Journal, Kept, Reason, Run, RunId, Runtime, StateChange,
-    StateMap, Stored, ToolError, ToolOutput, Usage, Used, WhenBusy,
+    Agent, Attachment, Cancel, Digest, Event, FnTool, Force, Invocation, Journal, JournaledRun, Reason, Run, RunId,
+    Runtime, StateChange, StateMap, ToolError, ToolOutput, Usage, Used, WhenBusy,
 };
 use andon_store::SqliteJournal;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Life {
         let state = [("colour", json!("blue")), ("user:name", json!("Ada")), ("app:motd", json!({"text": "Hello"}))];
         let state = state.map(|(key, value)| (key.to_owned(), Some(value)));
         monday.change_state(StateChange::from(state)).await?;
-        let note = Kept::new("note", "first", Wall(1), json!({"line": 1}));
+        let note = Attachment::new("note", "first", Wall(1), json!({"line": 1}));
         self.agent.runtime().keep(monday.key(), vec![note], StateChange::new()).await?;
         self.journal.shelf().keep("calibration", "script", json!({"factor": 2})).await?;
         Ok(())
@@ -90,7 +90,9 @@ impl Life {
         run.cancel(Cancel::graceful().by("ada").note("stop button"));
         run.outcome().await;
         let used = Used::cut(Usage::reported(8, 6));
-        self.journal.append_addendum(run.id(), AT, Learnt::UsageCorrected { call: 1, used: Box::new(used) }).await?;
+        self.journal
+            .append_addendum(run.id(), AT, AddendumKind::UsageCorrected { call: 1, used: Box::new(used) })
+            .await?;
         monday.prompt("Break it.").run_id(RunId::new("failed-tool")?).run().await?;
         self.agent.runtime().idle().await;
         Ok(())
@@ -116,7 +118,7 @@ impl Life {
     }
 
     /// Waits until what is on record of a run is as it should be.
-    async fn until(&self, run: &Run, is_there: impl Fn(&Stored) -> bool) -> anyhow::Result<()> {
+    async fn until(&self, run: &Run, is_there: impl Fn(&JournaledRun) -> bool) -> anyhow::Result<()> {
         while !self.journal.read(run.id()).await?.is_some_and(|stored| is_there(&stored)) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -131,12 +133,12 @@ async fn look(call: Invocation) -> Result<ToolOutput, ToolError> {
     Ok("blue".into())
 }
 
-fn happened(stored: &Stored, is_it: impl Fn(&Event) -> bool) -> bool {
+fn happened(stored: &JournaledRun, is_it: impl Fn(&Event) -> bool) -> bool {
     stored.facts().any(|record| is_it(&record.event))
 }
 
 /// The text that is on record of an answer that streams.
-fn text(stored: &Stored) -> String {
+fn text(stored: &JournaledRun) -> String {
     let lumps = stored.entries.iter().filter_map(|entry| match entry {
         Entry::Lump(lump) => Some(lump.span.text.as_str()),
         Entry::Fact(_) => None,

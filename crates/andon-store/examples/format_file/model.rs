@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Signature, Usage};
+use andon_runtime::{Answer, Model, ModelError, ModelRequest, ModelStop, Piece, Signature, Usage};
 use parking_lot::Mutex;
 
 /// Gives its answers in turn.
@@ -26,7 +26,7 @@ impl Model for Script {
         "script"
     }
 
-    fn call(&self, _: Request) -> Box<dyn Answer> {
+    fn call(&self, _: ModelRequest) -> Box<dyn Answer> {
         let mut unused = self.0.lock();
         unused.calls += 1;
         let request_id = format!("req_{}", unused.calls);

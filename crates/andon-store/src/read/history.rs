@@ -5,8 +5,8 @@ use std::sync::Arc;
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
-use andon_runtime::core::progress::Progress;
-use andon_runtime::{Earlier, Gathering};
+use andon_runtime::core::progress::RunProgress;
+use andon_runtime::{HistoryBefore, HistoryGatherer};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::run::facts;
@@ -36,12 +36,12 @@ pub(crate) fn history(connection: &Connection, session: &SessionKey) -> RowResul
 }
 
 /// What was said in a run's session before it, by runs that started and have settled; and the earlier runs that have not.
-pub(crate) fn said_before(connection: &Connection, run: &RunId, most: usize) -> RowResult<Option<Earlier>> {
+pub(crate) fn history_before(connection: &Connection, run: &RunId, most: usize) -> RowResult<Option<HistoryBefore>> {
     let mut query = connection.prepare_cached("SELECT id, session, started FROM runs WHERE run = ?1")?;
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     let found: Option<(i64, i64, Option<i64>)> = query.query_row([run.as_str()], columns).optional()?;
     let Some((id, session, started)) = found else { return Ok(None) };
-    let mut gathering = Gathering::new(most, size(connection, id)?);
+    let mut gathering = HistoryGatherer::new(most, size(connection, id)?);
     let mut query = connection.prepare_cached(
         "SELECT id, run FROM runs WHERE session = ?1 AND settled = 0
          AND CASE WHEN ?2 IS NULL THEN id < ?3 ELSE started < ?2 END
@@ -86,6 +86,6 @@ fn messages(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Message>>> {
 /// The messages of a run, folded from its events.
 fn folded(connection: &Connection, run: i64) -> RowResult<Vec<Arc<Message>>> {
     let entries: Vec<Entry> = facts(connection, run)?.into_iter().map(Entry::Fact).collect();
-    let progress = Progress::fold(&entries).map_err(|error| unreadable(&error))?;
+    let progress = RunProgress::fold(&entries).map_err(|error| unreadable(&error))?;
     Ok(progress.messages().to_vec())
 }

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use andon_runtime::Stored;
+use andon_runtime::JournaledRun;
 use andon_runtime::core::answer::Lump;
 use andon_runtime::core::event::{Entry, Record, Seq};
 use andon_runtime::core::id::RunId;
-use andon_runtime::core::progress::{Progress, State};
+use andon_runtime::core::progress::{RunProgress, State};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
 use crate::rows::{ReadError, RowResult, durable, parse, run_id, text, unreadable};
 
 /// Everything that is stored about a run.
-pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<Stored>> {
+pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<JournaledRun>> {
     let sql = "SELECT id, epoch, durable_at, durable_mono_us FROM runs WHERE run = ?1";
     let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, durable(row, 2)?));
     let found = connection.prepare_cached(sql)?.query_row([run.as_str()], columns).optional()?;
     let Some((id, epoch, settled_at)) = found else { return Ok(None) };
-    let mut stored = Stored::new().epoch(epoch).settled_at(settled_at);
+    let mut stored = JournaledRun::new().epoch(epoch).settled_at(settled_at);
     stored.entries = entries(connection, id)?;
     stored.addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
     stored.requests = bodies(connection, "SELECT body FROM cancel_requests WHERE run = ?1 ORDER BY number", id)?;
@@ -45,14 +45,14 @@ fn entries(connection: &Connection, run: i64) -> RowResult<Vec<Entry>> {
 }
 
 /// What is stored about the model calls of a run: the other events, which may be long, are not read.
-pub(crate) fn account(connection: &Connection, run: &RunId) -> RowResult<Option<Stored>> {
+pub(crate) fn account(connection: &Connection, run: &RunId) -> RowResult<Option<JournaledRun>> {
     let mut find = connection.prepare_cached("SELECT id, epoch FROM runs WHERE run = ?1")?;
     let found = find.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((id, epoch)) = found else { return Ok(None) };
-    let read = || -> RowResult<Stored> {
+    let read = || -> RowResult<JournaledRun> {
         let entries = records(connection, OF_CALLS, id)?.into_iter().map(Entry::Fact).collect();
         let addenda = bodies(connection, "SELECT body FROM addenda WHERE run = ?1 ORDER BY number", id)?;
-        Ok(Stored::new().epoch(epoch).entries(entries).addenda(addenda))
+        Ok(JournaledRun::new().epoch(epoch).entries(entries).addenda(addenda))
     };
     match read() {
         Ok(stored) => Ok(Some(stored)),
@@ -89,7 +89,7 @@ pub(crate) fn unsettled(connection: &Connection) -> RowResult<Vec<RunId>> {
 /// has not settled; that must not fail the list it is in.
 pub(crate) fn state_of(connection: &Connection, run: i64) -> RowResult<State> {
     match entries(connection, run) {
-        Ok(entries) => Ok(Progress::fold(&entries).map_or(State::Running, |progress| progress.state())),
+        Ok(entries) => Ok(RunProgress::fold(&entries).map_or(State::Running, |progress| progress.state())),
         Err(ReadError::Journal(_)) => Ok(State::Running),
         Err(error) => Err(error),
     }

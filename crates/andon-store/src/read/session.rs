@@ -1,7 +1,7 @@
 //! Everything that is stored about a session, and the shelf.
 
 use andon_runtime::core::id::SessionKey;
-use andon_runtime::{Kept, Moved, StateMap};
+use andon_runtime::{Attachment, SessionCopy, StateMap};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
@@ -53,19 +53,23 @@ pub(crate) fn kept(connection: &Connection, kind: &str) -> RowResult<Vec<(String
 }
 
 /// What is kept with a session, of one kind or of all kinds.
-pub(crate) fn kept_with(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> RowResult<Vec<Kept>> {
+pub(crate) fn attachments(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> RowResult<Vec<Attachment>> {
     let Some(session) = find_session(connection, key)? else { return Ok(Vec::new()) };
     let mut query = connection.prepare_cached(
         "SELECT kind, name, at, body FROM kept WHERE session = ?1 AND (?2 IS NULL OR kind = ?2) ORDER BY kind, name",
     )?;
     let kept = |row: &Row<'_>| {
-        Ok(Kept::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?, wall(row, 2)?, parse(row, 3)?))
+        Ok(Attachment::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?, wall(row, 2)?, parse(row, 3)?))
     };
     query.query_and_then(params![session.id, kind], kept)?.collect()
 }
 
 /// A whole session, with the things of one kind that are kept with it, or all of them.
-pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<&str>) -> RowResult<Option<Moved>> {
+pub(crate) fn copy_whole(
+    connection: &Connection,
+    key: &SessionKey,
+    kind: Option<&str>,
+) -> RowResult<Option<SessionCopy>> {
     let (Some(SessionRow { id, .. }), Some(state)) = (find_session(connection, key)?, state(connection, key)?) else {
         return Ok(None);
     };
@@ -78,6 +82,6 @@ pub(crate) fn take_copy(connection: &Connection, key: &SessionKey, kind: Option<
         let id = run_id(row, 0)?;
         runs.extend(run(connection, &id)?.map(|stored| (id, stored)));
     }
-    let kept = kept_with(connection, key, kind)?;
-    Ok(Some(Moved::new(key.clone(), created_at).state(state).kept(kept).runs(runs)))
+    let kept = attachments(connection, key, kind)?;
+    Ok(Some(SessionCopy::new(key.clone(), created_at).state(state).kept(kept).runs(runs)))
 }

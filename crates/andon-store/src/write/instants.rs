@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 
 use andon_runtime::core::id::RunId;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{Moved, RunInfo, Stored};
+use andon_runtime::{JournaledRun, RunInfo, SessionCopy};
 use parking_lot::Mutex;
 
 use super::HashMap;
@@ -95,7 +95,7 @@ impl Instants {
 pub(crate) struct Pending(HashMap<RunId, Stamp>);
 
 impl Pending {
-    pub(crate) fn add_to(&self, run: &RunId, stored: &mut Stored) {
+    pub(crate) fn add_to(&self, run: &RunId, stored: &mut JournaledRun) {
         if stored.settled_at.is_none() && stored.end().is_some() {
             stored.settled_at = self.0.get(run).copied();
         }
@@ -108,7 +108,7 @@ impl Pending {
         runs
     }
 
-    pub(crate) fn add_to_copy(&self, mut moved: Moved) -> Moved {
+    pub(crate) fn add_to_copy(&self, mut moved: SessionCopy) -> SessionCopy {
         for (run, stored) in &mut moved.runs {
             self.add_to(run, stored);
         }

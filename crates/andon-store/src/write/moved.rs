@@ -1,6 +1,6 @@
 //! Importing a session from another store.
 
-use andon_runtime::{JournalError, Moved};
+use andon_runtime::{JournalError, SessionCopy};
 use rusqlite::params;
 
 use super::encode::Encoded;
@@ -11,7 +11,7 @@ use crate::rows::{int, json};
 
 impl Store {
     /// Puts in a session from another store. If any part is refused, the rest is rolled back.
-    pub(crate) fn put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
+    pub(crate) fn put(&mut self, moved: &SessionCopy, runs: &[Encoded]) -> Result<(), WriteError> {
         self.connection.execute_batch("SAVEPOINT put")?;
         let effects = self.effects.clone();
         let result = self.try_put(moved, runs);
@@ -24,7 +24,7 @@ impl Store {
         result
     }
 
-    fn try_put(&mut self, moved: &Moved, runs: &[Encoded]) -> Result<(), WriteError> {
+    fn try_put(&mut self, moved: &SessionCopy, runs: &[Encoded]) -> Result<(), WriteError> {
         let key = &moved.session;
         if find_session(&self.connection, key)?.is_some() {
             return Err(JournalError::SessionExists(Box::new(key.clone())).into());

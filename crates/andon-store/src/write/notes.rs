@@ -1,10 +1,10 @@
 //! What is written about a run besides its batches: claims, cancel requests, when it settled, addenda. And the shelf.
 
 use andon_runtime::core::cancel::CancelRequest;
-use andon_runtime::core::event::{Addendum, Epoch, Learnt};
+use andon_runtime::core::event::{Addendum, AddendumKind, Epoch};
 use andon_runtime::core::id::RunId;
 use andon_runtime::core::time::Stamp;
-use andon_runtime::{JournalError, Requested};
+use andon_runtime::{JournalError, RequestFate};
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
@@ -24,13 +24,13 @@ impl Store {
         Ok(Some(from.saturating_add(1)))
     }
 
-    pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<Requested, WriteError> {
-        let Some(RunRow { id, .. }) = self.run_row(run)? else { return Ok(Requested::Unknown) };
+    pub(crate) fn request_cancel(&mut self, run: &RunId, request: &CancelRequest) -> Result<RequestFate, WriteError> {
+        let Some(RunRow { id, .. }) = self.run_row(run)? else { return Ok(RequestFate::Unknown) };
         let insert = "INSERT INTO cancel_requests (run, number, body)
              SELECT ?1, (SELECT coalesce(max(number), 0) + 1 FROM cancel_requests WHERE run = ?1), ?2
              FROM runs WHERE id = ?1 AND settled = 0";
         let changed = self.execute(insert, params![id, json(request)?])?;
-        Ok(if changed == 1 { Requested::Recorded } else { Requested::TooLate })
+        Ok(if changed == 1 { RequestFate::Recorded } else { RequestFate::TooLate })
     }
 
     /// Writes when runs settled, once for each, and only for those that have settled.
@@ -43,7 +43,7 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &Learnt) -> Result<(), WriteError> {
+    pub(crate) fn append_addendum(&mut self, run: &RunId, at: Stamp, what: &AddendumKind) -> Result<(), WriteError> {
         let Some(RunRow { id, .. }) = self.run_row(run)? else {
             return Err(JournalError::Storage(format!("run {run} is unknown")).into());
         };

@@ -2,7 +2,7 @@
 
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::time::Wall;
-use andon_runtime::{JournalError, Kept, StateChange, StateMap};
+use andon_runtime::{Attachment, JournalError, StateChange, StateMap};
 use rusqlite::{OptionalExtension, params};
 
 use super::state::Existing;
@@ -77,11 +77,11 @@ impl Store {
         Ok(true)
     }
 
-    pub(crate) fn keep_with(
+    pub(crate) fn attach(
         &mut self,
         key: &SessionKey,
         at: Wall,
-        things: &[Kept],
+        things: &[Attachment],
         change: &StateChange,
     ) -> Result<bool, WriteError> {
         let Some(row) = find_session(&self.connection, key)? else { return Ok(false) };
@@ -90,18 +90,18 @@ impl Store {
         Ok(true)
     }
 
-    pub(super) fn insert_kept(&self, session: i64, things: &[Kept]) -> Result<(), WriteError> {
+    pub(super) fn insert_kept(&self, session: i64, things: &[Attachment]) -> Result<(), WriteError> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO kept (session, kind, name, at, body) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT DO UPDATE SET at = excluded.at, body = excluded.body",
         )?;
-        for Kept { kind, name, at, value, .. } in things {
+        for Attachment { kind, name, at, value, .. } in things {
             insert.execute(params![session, kind, name, int(at.0), json(value)?])?;
         }
         Ok(())
     }
 
-    pub(crate) fn discard_with(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, WriteError> {
+    pub(crate) fn discard_attachment(&mut self, key: &SessionKey, kind: &str, name: &str) -> Result<bool, WriteError> {
         let Some(row) = find_session(&self.connection, key)? else { return Ok(false) };
         let sql = "DELETE FROM kept WHERE session = ?1 AND kind = ?2 AND name = ?3";
         Ok(self.execute(sql, params![row.id, kind, name])? > 0)

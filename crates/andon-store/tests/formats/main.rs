@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use andon_runtime::{Agent, Journal, Message, RunId, Runtime, SessionKey, Stored};
+use andon_runtime::{Agent, Journal, JournaledRun, Message, RunId, Runtime, SessionKey};
 use andon_store::SqliteJournal;
 use andon_testkit::ScriptedModel;
 use andon_testkit::model::Act;
@@ -90,7 +90,7 @@ impl Life {
         Self { journal, agent: agent.build().unwrap(), runtime, tools }
     }
 
-    async fn stored(&self, run: &str) -> Stored {
+    async fn stored(&self, run: &str) -> JournaledRun {
         self.journal.read(&RunId::new(run).unwrap()).await.unwrap().unwrap()
     }
 

@@ -4,7 +4,7 @@ use andon_runtime::core::cancel::Reason;
 use andon_runtime::core::event::{Event, HookChange};
 use andon_runtime::core::receipt::Verdict;
 use andon_runtime::core::usage::{Figure, Provenance, Usage, Used};
-use andon_runtime::{Ending, ModelStop, RunFilter, SessionFilter, SessionKey, StateMap, Stored};
+use andon_runtime::{Ending, JournaledRun, ModelStop, RunFilter, SessionFilter, SessionKey, StateMap};
 use andon_testkit::{check, wire};
 use serde_json::json;
 
@@ -136,7 +136,7 @@ fn kind(change: &HookChange) -> &'static str {
 }
 
 /// What hooks changed in a run, and why they failed it.
-fn changes(stored: &Stored) -> Vec<String> {
+fn changes(stored: &JournaledRun) -> Vec<String> {
     let told = stored.facts().filter_map(|record| match &record.event {
         Event::HookFinished { change: Some(change), .. } => Some(kind(change).to_owned()),
         Event::HookFinished { why: Some(why), .. } => Some(why.to_string()),

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use andon_runtime::core::event::Learnt;
+use andon_runtime::core::event::AddendumKind;
 use andon_runtime::core::outcome::{Ending, FailureKind};
 use andon_runtime::core::usage::Used;
 use andon_runtime::{Agent, BoxFuture, Cancel, Runtime, Session, SessionFilter, StateChange, StateMap};
@@ -21,9 +21,9 @@ fn everything(journal: &SqliteJournal, told: &Told) -> Vec<(&'static str, BoxFut
     ) -> BoxFuture<Option<JournalError>> {
         Box::pin(async move { waits.await.err() })
     }
-    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let learned = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let (sessions, s) = (journal.sessions(), &told.session);
-    let moved = andon_runtime::Moved::new(key("moved"), Wall(1)).state(StateMap::new());
+    let moved = andon_runtime::SessionCopy::new(key("moved"), Wall(1)).state(StateMap::new());
     vec![
         ("append", ending(told.give(journal, [told.clone().quieted()]))),
         ("a broken append", ending(told.give(journal, [told.clone().settled(), told.clone().settled()]))),

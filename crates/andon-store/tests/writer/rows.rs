@@ -1,8 +1,8 @@
 //! What is in the tables, as another program finds it.
 
-use andon_runtime::core::event::Learnt;
+use andon_runtime::core::event::AddendumKind;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{Requested, StateChange};
+use andon_runtime::{RequestFate, StateChange};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -35,11 +35,11 @@ async fn a_deleted_session_leaves_no_row_in_any_table() {
     entries.push(told.streamed("so far"));
     told.write(&journal, entries).await;
     for _ in 0..2 {
-        assert_eq!(journal.request_cancel(&told.run, request()).await, Ok(Requested::Recorded));
+        assert_eq!(journal.request_cancel(&told.run, request()).await, Ok(RequestFate::Recorded));
     }
     let last = told.settled();
     told.write(&journal, [last]).await;
-    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let learned = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     journal.append_addendum(&told.run, stamp(), learned).await.unwrap();
     let own = StateChange::from([("own".to_owned(), Some(json!(1)))]);
     journal.sessions().change_state(&told.session, stamp().wall, own).await.unwrap();

@@ -1,17 +1,17 @@
 //! What is deleted is gone, and nothing else is.
 
-use andon_runtime::core::event::Learnt;
+use andon_runtime::core::event::AddendumKind;
 use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::Used;
-use andon_runtime::{JournalError, Requested, RunFilter, SessionFilter, StateMap};
+use andon_runtime::{JournalError, RequestFate, RunFilter, SessionFilter, StateMap};
 use serde_json::json;
 
 use super::state::{set, state};
 use super::story::{Story, key, parts, request, session, stamp};
 use super::subject::Subject;
 
-fn learned() -> Learnt {
-    Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) }
+fn learned() -> AddendumKind {
+    AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) }
 }
 
 /// A session with a settled run, a request, an addendum and some state.
@@ -31,11 +31,11 @@ pub(super) async fn a_session_is_not_deleted_while_a_run_of_it_has_not_settled(s
     let told = settled_run(&subject).await;
     let mut open = Story::new("open");
     open.tell(&subject, |run| [run.accepted()]).await;
-    let before = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
+    let before = subject.journal().sessions().copy_whole(told.key()).await.unwrap().unwrap();
     let refused = subject.journal().sessions().delete(told.key()).await;
     let in_the_way = JournalError::SessionBusy { session: Box::new(told.key().clone()), run: open.run().clone() };
     assert_eq!(refused, Err(in_the_way), "it says which run is in the way");
-    let after = subject.journal().sessions().take_copy(told.key()).await.unwrap().unwrap();
+    let after = subject.journal().sessions().copy_whole(told.key()).await.unwrap().unwrap();
     assert_eq!(before.state, after.state);
     assert_eq!(before.runs.len(), after.runs.len());
     for ((_, before), (_, after)) in before.runs.into_iter().zip(after.runs) {
@@ -50,7 +50,7 @@ async fn assert_gone(subject: &Subject, story: &Story) {
     assert!(!subject.knows(story).await, "the run is there");
     assert_eq!(journal.history(key).await, Ok(vec![]), "its history is there");
     assert_eq!(state(subject, key).await, None, "its state is there");
-    assert!(journal.sessions().take_copy(key).await.unwrap().is_none(), "it can be copied");
+    assert!(journal.sessions().copy_whole(key).await.unwrap().is_none(), "it can be copied");
     let sessions = journal.sessions().list(SessionFilter::default()).await.unwrap();
     assert!(sessions.iter().all(|info| info.key != *key), "it is listed");
     let runs = journal.sessions().runs(RunFilter::default()).await.unwrap();
@@ -96,7 +96,7 @@ pub(super) async fn nothing_brings_a_deleted_run_back(subject: Subject) {
     let added = subject.journal().append_addendum(story.run(), stamp(2), learned()).await;
     assert!(added.is_err(), "an addendum to a deleted run was taken");
     let asked = subject.journal().request_cancel(story.run(), request("late")).await;
-    assert_eq!(asked, Ok(Requested::Unknown));
+    assert_eq!(asked, Ok(RequestFate::Unknown));
     assert_eq!(subject.journal().claim(story.run(), story.epoch).await, Ok(None));
     story.cannot_go_on(&subject, "an event of a deleted run").await;
     assert_gone(&subject, &story).await;

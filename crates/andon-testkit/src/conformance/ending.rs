@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::{Addendum, Event, Learnt, Record};
+use andon_runtime::core::event::{Addendum, AddendumKind, Event, Record};
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{Journal, JournalError, Requested, RunFilter, SessionFilter, Stored};
+use andon_runtime::{Journal, JournalError, JournaledRun, RequestFate, RunFilter, SessionFilter};
 
 use super::story::{Story, parts, request, session, stamp};
 use super::subject::Subject;
@@ -91,7 +91,7 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
     story.cannot_go_on(&subject, "a batch of an unknown run").await;
     let text = story.streamed(&andon_runtime::Kind::Text, "hello");
     story.is_refused(&subject, [text], "text of an unknown run").await;
-    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let learned = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     let added = subject.journal().append_addendum(story.run(), stamp(1), learned).await;
     assert!(added.is_err(), "an addendum to an unknown run was taken");
     assert!(!subject.knows(&story).await);
@@ -101,13 +101,13 @@ pub(super) async fn a_batch_for_an_unknown_run_is_refused(subject: Subject) {
 pub(super) async fn what_model_calls_used_is_read_for_many_runs_at_once(subject: Subject) {
     let (one, other) =
         (Story::new("one").whole_in(&subject, "Yes.").await, Story::new("other").whole_in(&subject, "No.").await);
-    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, 4))) };
+    let learned = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, 4))) };
     assert_eq!(subject.journal().append_addendum(one.run(), stamp(1), learned).await, Ok(()));
     let subject = subject.opened_again();
     let nobody = Story::new("nobody");
     let asked = [other.run().clone(), nobody.run().clone(), one.run().clone()];
     let found = subject.journal().accounts(&asked).await.unwrap();
-    let of_calls = |stored: &Stored| -> Vec<_> {
+    let of_calls = |stored: &JournaledRun| -> Vec<_> {
         let is_of_call = |fact: &&Arc<Record>| matches!(fact.event, Event::ModelStarted { .. } | Event::Usage { .. });
         stored.facts().filter(is_of_call).cloned().collect()
     };
@@ -124,7 +124,8 @@ pub(super) async fn addenda_are_numbered_from_one_and_change_nothing_else(subjec
     let (epoch, entries, ..) = parts(subject.stored(&story).await);
     let history = subject.journal().history(story.key()).await.unwrap();
     let listed = subject.journal().sessions().runs(RunFilter::default()).await;
-    let learned = |output| Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
+    let learned =
+        |output| AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(3, output))) };
     let given: Vec<_> = (1..=5).map(|n| subject.journal().append_addendum(story.run(), stamp(n), learned(n))).collect();
     for append in given {
         assert_eq!(append.await, Ok(()));
@@ -142,7 +143,7 @@ pub(super) async fn a_cancel_request_is_kept_before_the_end_and_refused_after_it
     let mut story = Story::open("r", &subject).await;
     let journal: &dyn Journal = &**subject.journal();
     for note in ["first", "second"] {
-        assert_eq!(journal.request_cancel(story.run(), request(note)).await, Ok(Requested::Recorded));
+        assert_eq!(journal.request_cancel(story.run(), request(note)).await, Ok(RequestFate::Recorded));
     }
     let kept: Vec<_> = subject.stored(&story).await.requests.iter().map(|kept| (**kept).clone()).collect();
     assert_eq!(kept, [request("first"), request("second")]);
@@ -151,10 +152,10 @@ pub(super) async fn a_cancel_request_is_kept_before_the_end_and_refused_after_it
     let settled = parts(subject.stored(&story).await);
     assert_eq!(settled.3.len(), 2, "requests outlive the run");
     let late = subject.journal().request_cancel(story.run(), request("late")).await;
-    assert_eq!(late, Ok(Requested::TooLate));
+    assert_eq!(late, Ok(RequestFate::TooLate));
     assert_eq!(parts(subject.stored(&story).await), settled, "a request that came too late has changed something");
     let nobody = Story::new("nobody");
     let unknown = subject.journal().request_cancel(nobody.run(), request("whom?")).await;
-    assert_eq!(unknown, Ok(Requested::Unknown));
+    assert_eq!(unknown, Ok(RequestFate::Unknown));
     assert!(!subject.knows(&nobody).await, "a request for an unknown run has made one");
 }

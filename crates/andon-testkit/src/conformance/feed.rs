@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::answer::{Kind, What};
+use andon_runtime::core::answer::{Kind, MarkKind};
 use andon_runtime::core::event::{Entry, Event, ToolEnd};
 use andon_runtime::core::message::{ResultStatus, Signature, ToolResult};
 use andon_runtime::core::outcome::ModelStop;
@@ -19,18 +19,18 @@ fn streaming_run(story: &mut Story) -> Vec<Entry> {
     entries.push(story.model_started());
     entries.push(story.streamed(&Kind::Thinking, "så "));
     entries.push(story.streamed(&Kind::Thinking, "här: 日"));
-    entries.push(story.marked(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) }));
-    entries.push(story.marked(What::Used(Box::new(Usage::reported(2, 1)))));
+    entries.push(story.marked(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) }));
+    entries.push(story.marked(MarkKind::Used(Box::new(Usage::reported(2, 1)))));
     entries.push(story.streamed(&Kind::Text, "gör "));
     entries.push(story.streamed(&Kind::Text, "vi 🙂🙂"));
     entries.push(story.streamed(&input(0, "c1"), "{\"ä\":"));
     entries.push(story.streamed(&input(1, "c2"), "{\"n\""));
     entries.push(story.streamed(&input(0, "c1"), "1}"));
-    entries.push(story.marked(What::CallEnded { index: 0 }));
+    entries.push(story.marked(MarkKind::CallEnded { index: 0 }));
     let asked = Arc::new(request("not that one"));
     entries.push(story.fact(Event::CallCancelRequested { call: call("c2"), request: asked }));
     entries.push(story.streamed(&input(1, "c2"), ":\"é\"}"));
-    entries.push(story.marked(What::CallEnded { index: 1 }));
+    entries.push(story.marked(MarkKind::CallEnded { index: 1 }));
     entries.extend(story.answered(ModelStop::ToolUse));
     for id in ["c1", "c2"] {
         let result = Arc::new(ToolResult::text(call(id), ResultStatus::Ok, "done"));

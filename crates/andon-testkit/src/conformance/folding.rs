@@ -11,9 +11,9 @@ use andon_runtime::core::closing::refuse;
 use andon_runtime::core::event::{Approval, Effect, Entry, Event, ModelEnd, Refusal, ToolEnd};
 use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolCall, ToolResult};
 use andon_runtime::core::outcome::{Ending, Failure, FailureKind};
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Batch, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, Standing, State};
+use andon_runtime::{Batch, BatchStanding, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, State};
 
 use super::hooks;
 use super::random::Dice;
@@ -29,7 +29,7 @@ const STEPS: usize = 600;
 /// A run that is being written, and how far it has come.
 struct RandomRun {
     story: Story,
-    progress: Progress,
+    progress: RunProgress,
     /// What is not handed over yet.
     batch: Vec<Entry>,
     seq: u64,
@@ -44,7 +44,7 @@ impl RandomRun {
             unreachable!("a story begins with run_accepted")
         };
         let (seq, used_at) = (story.seq, Wall(story.wall));
-        Self { story, progress: Progress::new(accepted), batch: vec![first], seq, used_at }
+        Self { story, progress: RunProgress::new(accepted), batch: vec![first], seq, used_at }
     }
 
     /// Adds an event, if it can happen here.
@@ -137,7 +137,7 @@ impl RandomRuns {
         };
         let batch = match self.dice.roll(3) {
             0 => batch,
-            _ => batch.standing(Standing::of(&told.progress)),
+            _ => batch.standing(BatchStanding::of(&told.progress)),
         };
         subject.journal().append(batch).await.unwrap();
     }
@@ -149,9 +149,9 @@ impl RandomRuns {
     }
 
     /// A run, folded from its stored events.
-    async fn folded(&self, subject: &Subject, run: &RunId) -> Progress {
+    async fn folded(&self, subject: &Subject, run: &RunId) -> RunProgress {
         let stored = subject.journal().read(run).await.unwrap().unwrap();
-        Progress::fold(&stored.entries).unwrap()
+        RunProgress::fold(&stored.entries).unwrap()
     }
 
     async fn check(&self, subject: &Subject, place: &str) {
@@ -209,7 +209,7 @@ impl RandomRuns {
         self.hand_over_all(subject).await;
         let sessions = subject.journal().sessions();
         for key in ["a", "b", "c"].map(session) {
-            let Some(moved) = sessions.take_copy(&key).await.unwrap() else { continue };
+            let Some(moved) = sessions.copy_whole(&key).await.unwrap() else { continue };
             assert_eq!(sessions.delete(&key).await, Ok(true));
             assert_eq!(subject.journal().history(&key).await, Ok(Vec::new()), "it is gone");
             sessions.put(moved).await.unwrap();
@@ -224,7 +224,7 @@ impl RandomRuns {
 }
 
 /// Anything that can happen to a run, whether it can happen here or not.
-fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
+fn any_event(dice: &mut Dice, progress: &RunProgress) -> Event {
     let number = progress.model_calls();
     let open = progress.calls();
     let id = match open.len() {

@@ -144,14 +144,14 @@ pub(super) async fn only_the_latest_of_what_was_said_before_a_run_fits(subject: 
 /// What was said before a run, and whether some of it is left out.
 async fn before(subject: &Subject, run: &str, most: usize) -> Option<(Vec<String>, bool)> {
     let run = andon_runtime::RunId::new(run).unwrap();
-    let earlier = subject.journal().said_before(&run, most).await.unwrap()?;
+    let earlier = subject.journal().history_before(&run, most).await.unwrap()?;
     Some((earlier.messages.iter().map(|message| message.text()).collect(), earlier.truncated))
 }
 
 /// The runs before a run that have not settled.
 async fn unsettled_before(subject: &Subject, run: &str, most: usize) -> Vec<String> {
     let run = andon_runtime::RunId::new(run).unwrap();
-    let earlier = subject.journal().said_before(&run, most).await.unwrap().unwrap();
+    let earlier = subject.journal().history_before(&run, most).await.unwrap().unwrap();
     earlier.unsettled.iter().map(ToString::to_string).collect()
 }
 

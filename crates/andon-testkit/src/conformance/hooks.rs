@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::core::event::{Event, HookChange, HookEnd, HookPoint};
 use andon_runtime::core::message::{Message, Part, ResultStatus, ToolCall, ToolResult};
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::core::progress::Progress;
+use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::request::RequestChange;
 
 use super::random::Dice;
@@ -41,7 +41,7 @@ pub(super) fn kind(event: &Event) -> Option<&'static str> {
 }
 
 /// A hook begins or, if one is open, ends.
-pub(super) fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
+pub(super) fn any_event(dice: &mut Dice, progress: &RunProgress) -> Event {
     match progress.open_hook() {
         Some(point) => any_end(dice, progress, point),
         None => Event::HookStarted { point: POINTS[dice.roll(POINTS.len() as u64) as usize] },
@@ -49,7 +49,7 @@ pub(super) fn any_event(dice: &mut Dice, progress: &Progress) -> Event {
 }
 
 /// The end of a hook, with a change or without.
-fn any_end(dice: &mut Dice, progress: &Progress, point: HookPoint) -> Event {
+fn any_end(dice: &mut Dice, progress: &RunProgress, point: HookPoint) -> Event {
     match dice.roll(12) {
         0..=2 => Event::hook_finished(point, HookEnd::Continued),
         3 if dice.roll(4) == 0 => {
@@ -64,7 +64,7 @@ fn any_end(dice: &mut Dice, progress: &Progress, point: HookPoint) -> Event {
 }
 
 /// Something that a hook may change at this point.
-fn any_change(dice: &mut Dice, progress: &Progress, point: HookPoint) -> Option<HookChange> {
+fn any_change(dice: &mut Dice, progress: &RunProgress, point: HookPoint) -> Option<HookChange> {
     let text = || Part::text("ä 🙂 \"changed\"\n");
     let open = progress.calls();
     let any_call = |dice: &mut Dice| open.get(dice.roll(open.len().max(1) as u64) as usize).map(|it| it.call.clone());

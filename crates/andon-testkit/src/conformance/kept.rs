@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use andon_runtime::core::event::{Accepted, Entry, Event};
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Kept, Message, SessionKey, StateChange};
+use andon_runtime::{Attachment, Message, SessionKey, StateChange};
 use serde_json::{Value, json};
 
 use super::state::{map, set, state};
 use super::story::{Story, session};
 use super::subject::Subject;
 
-fn thing(kind: &str, name: &str, value: Value) -> Kept {
-    Kept::new(kind.to_owned(), name.to_owned(), Wall(7), value)
+fn thing(kind: &str, name: &str, value: Value) -> Attachment {
+    Attachment::new(kind.to_owned(), name.to_owned(), Wall(7), value)
 }
 
-async fn keep(subject: &Subject, session: &SessionKey, things: Vec<Kept>, change: Value) -> bool {
+async fn keep(subject: &Subject, session: &SessionKey, things: Vec<Attachment>, change: Value) -> bool {
     let change: StateChange = map(change).into_iter().map(|(key, value)| (key, Some(value))).collect();
-    subject.journal().sessions().keep_with(session, Wall(8), things, change).await.unwrap()
+    subject.journal().sessions().attach(session, Wall(8), things, change).await.unwrap()
 }
 
-async fn kept(subject: &Subject, session: &SessionKey, kind: &str) -> Vec<Kept> {
-    subject.journal().sessions().kept_with(session, kind).await.unwrap()
+async fn kept(subject: &Subject, session: &SessionKey, kind: &str) -> Vec<Attachment> {
+    subject.journal().sessions().attachments(session, kind).await.unwrap()
 }
 
 pub(super) async fn what_is_kept_with_a_session_is_its_own(subject: Subject) {
@@ -38,7 +38,7 @@ pub(super) async fn what_is_kept_with_a_session_is_its_own(subject: Subject) {
     assert_eq!(kept(&subject, &here, "a").await, expected);
     assert_eq!(kept(&subject, &there, "a").await, []);
     assert_eq!(state(&subject, &here).await, Some(json!({"k": 1, "user:u": 2})));
-    let discard = |name: &'static str| subject.journal().sessions().discard_with(&here, "a", name);
+    let discard = |name: &'static str| subject.journal().sessions().discard_attachment(&here, "a", name);
     assert_eq!((discard("x").await, discard("x").await, discard("z").await), (Ok(true), Ok(false), Ok(false)));
     assert_eq!(kept(&subject, &here, "a").await, [thing("a", "y", json!([2]))]);
     assert_eq!(kept(&subject, &here, "b").await, [thing("b", "x", json!("b's"))]);
@@ -50,9 +50,9 @@ pub(super) async fn what_is_kept_moves_and_goes_with_its_session(subject: Subjec
     let things = vec![thing("a", "x", json!({"n": 1})), thing("b", "y", json!(2))];
     assert!(keep(&subject, &s, things.clone(), json!({})).await);
     let sessions = subject.journal().sessions();
-    let moved = sessions.take_copy(&s).await.unwrap().unwrap();
+    let moved = sessions.copy_whole(&s).await.unwrap().unwrap();
     assert_eq!(moved.kept, things);
-    let read = sessions.copy_with(&s, "b").await.unwrap().unwrap();
+    let read = sessions.copy_with_attachments(&s, "b").await.unwrap().unwrap();
     assert_eq!(read.kept, [thing("b", "y", json!(2))]);
     assert_eq!((read.state, read.runs.len()), (moved.state.clone(), moved.runs.len()));
     assert_eq!(sessions.delete(&s).await, Ok(true));
@@ -103,7 +103,7 @@ pub(super) async fn what_comes_with_a_run_is_in_the_state_when_the_run_starts(su
     // A session that moves in brings its current state, not the state when the run came.
     let sessions = subject.journal().sessions();
     story.settle(&subject).await;
-    let moved = sessions.take_copy(&s).await.unwrap().unwrap();
+    let moved = sessions.copy_whole(&s).await.unwrap().unwrap();
     assert_eq!(sessions.delete(&s).await, Ok(true));
     sessions.put(moved).await.unwrap();
     assert_eq!(state(&subject, &s).await, Some(json!({"a": 5, "b": 1, "user:c": 3})));

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::event::Learnt;
+use andon_runtime::core::event::AddendumKind;
 use andon_runtime::core::time::Wall;
 use andon_runtime::core::usage::Used;
 use andon_runtime::{
-    Journal, JournalError, MemoryJournal, Moved, RunFilter, RunId, SessionFilter, SessionKey, StateMap,
+    Journal, JournalError, MemoryJournal, RunFilter, RunId, SessionCopy, SessionFilter, SessionKey, StateMap,
 };
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::story::{Parts, Story, parts, request, session, stamp};
 use super::subject::Subject;
 
 /// A session with runs in several states, in a journal of its own.
-async fn elsewhere() -> Moved {
+async fn elsewhere() -> SessionCopy {
     let away = Subject::in_memory(Arc::new(MemoryJournal::new()));
     let s = session("s");
     away.journal().sessions().create(&s, Wall(77), map(json!({"own": [1, null]}))).await.unwrap();
@@ -24,7 +24,7 @@ async fn elsewhere() -> Moved {
     waits.tell(&away, |run| [run.accepted()]).await;
     away.journal().request_cancel(waits.run(), request("stop")).await.unwrap();
     said.write_whole(&away, "Gut — 好").await;
-    let learned = Learnt::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
+    let learned = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::UNKNOWN) };
     away.journal().append_addendum(said.run(), stamp(3), learned).await.unwrap();
     away.journal().keep_settled(said.run(), stamp(said.wall + 6));
     let mut runs = Story::new("runs");
@@ -33,12 +33,12 @@ async fn elsewhere() -> Moved {
     runs.write(&away, entries).await;
     runs.epoch = away.journal().claim(runs.run(), runs.epoch).await.unwrap().unwrap();
     runs.tell(&away, |run| [run.quieted()]).await;
-    away.journal().sessions().take_copy(&s).await.unwrap().unwrap()
+    away.journal().sessions().copy_whole(&s).await.unwrap().unwrap()
 }
 
 type Same = (SessionKey, Wall, StateMap, Vec<(RunId, Parts)>);
 
-fn same(moved: Moved) -> Same {
+fn same(moved: SessionCopy) -> Same {
     let runs = moved.runs.into_iter().map(|(run, stored)| (run, parts(stored)));
     (moved.session, moved.created_at, moved.state, runs.collect())
 }
@@ -48,14 +48,14 @@ async fn everything(journal: &Arc<dyn Journal>) -> (Vec<Same>, Vec<String>) {
     let mut sessions = Vec::new();
     let listed = journal.sessions().list(SessionFilter::default()).await.unwrap();
     for info in &listed {
-        sessions.push(same(journal.sessions().take_copy(&info.key).await.unwrap().unwrap()));
+        sessions.push(same(journal.sessions().copy_whole(&info.key).await.unwrap().unwrap()));
     }
     let runs = journal.sessions().runs(RunFilter::default()).await.unwrap();
     let lists = listed.iter().map(|info| format!("{info:?}")).chain(runs.iter().map(|info| format!("{info:?}")));
     (sessions, lists.collect())
 }
 
-async fn put(subject: &Subject, moved: Moved) -> Result<(), JournalError> {
+async fn put(subject: &Subject, moved: SessionCopy) -> Result<(), JournalError> {
     subject.journal().sessions().put(moved).await
 }
 
@@ -65,13 +65,13 @@ pub(super) async fn a_session_that_was_moved_is_the_same_session(subject: Subjec
     assert_eq!(ids, ["said", "runs", "waits"], "those that started, in that order, then the others");
     put(&subject, moved.clone()).await.unwrap();
     let subject = subject.opened_again();
-    let copy = subject.journal().sessions().take_copy(&moved.session).await.unwrap().unwrap();
+    let copy = subject.journal().sessions().copy_whole(&moved.session).await.unwrap().unwrap();
     assert_eq!(same(copy), same(moved.clone()));
     for (run, stored) in &moved.runs {
         let read = subject.journal().read(run).await.unwrap().unwrap();
         assert_eq!(parts(read), parts(stored.clone()));
     }
-    let kept = |(_, stored): &(RunId, andon_runtime::Stored)| stored.settled_at.is_some();
+    let kept = |(_, stored): &(RunId, andon_runtime::JournaledRun)| stored.settled_at.is_some();
     assert_eq!(moved.runs.iter().map(kept).collect::<Vec<_>>(), [true, false, false], "when it settled moves with it");
     assert_eq!(subject.texts(&moved.session).await, ["What about said?", "Gut — 好"]);
     let unsettled = subject.journal().unsettled().await.unwrap();
@@ -94,7 +94,7 @@ pub(super) async fn a_run_that_is_here_keeps_the_session_out(subject: Subject) {
 }
 
 /// Puts a session into a journal that must refuse it and stay as it was.
-async fn is_not_taken(subject: &Subject, moved: Moved, what: &str) -> JournalError {
+async fn is_not_taken(subject: &Subject, moved: SessionCopy, what: &str) -> JournalError {
     let before = everything(subject.journal()).await;
     let refused = put(subject, moved).await.expect_err(&format!("{what} was taken"));
     assert!(everything(subject.journal()).await == before, "{what} was refused, and half of it was taken");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon_runtime::JournalError;
-use andon_runtime::core::answer::{Kind, What};
+use andon_runtime::core::answer::{Kind, MarkKind};
 use andon_runtime::core::event::{Entry, Record};
 use andon_runtime::core::message::Signature;
 use andon_runtime::core::outcome::ModelStop;
@@ -33,12 +33,12 @@ pub(super) async fn lumps_are_stored_between_the_facts_where_they_belong(subject
     let mut batches = vec![story.begun()];
     batches.push(vec![story.model_started(), story.streamed(&Kind::Thinking, "så här")]);
     // Marks without bytes, several in one place, each in a lump of its own.
-    batches.push(vec![story.marked(What::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) })]);
-    batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 1))))]);
-    batches.push(vec![story.marked(What::Used(Box::new(Usage::reported(1, 2))))]);
+    batches.push(vec![story.marked(MarkKind::ThinkingEnded { signature: Some(Signature::new("maker", "seal")) })]);
+    batches.push(vec![story.marked(MarkKind::Used(Box::new(Usage::reported(1, 1))))]);
+    batches.push(vec![story.marked(MarkKind::Used(Box::new(Usage::reported(1, 2))))]);
     batches.push(vec![story.streamed(&Kind::Text, "gör "), story.streamed(&Kind::Text, "vi 🙂")]);
     batches.push(vec![story.quieted(), story.streamed(&input(0, "c1"), "{\"ä\":")]);
-    batches.push(vec![story.streamed(&input(0, "c1"), "1}"), story.marked(What::CallEnded { index: 0 })]);
+    batches.push(vec![story.streamed(&input(0, "c1"), "1}"), story.marked(MarkKind::CallEnded { index: 0 })]);
     batches.push(story.answered(ModelStop::ToolUse));
     for batch in &batches {
         story.write(&subject, batch.clone()).await;

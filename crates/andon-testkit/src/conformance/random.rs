@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon_runtime::core::answer::Kind;
-use andon_runtime::core::event::{Addendum, Entry, Epoch, Event, Learnt};
+use andon_runtime::core::event::{Addendum, AddendumKind, Entry, Epoch, Event};
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{JournalError, Requested, RunId};
+use andon_runtime::{JournalError, RequestFate, RunId};
 
 use super::story::{Parts, Story, parts, request, stamp};
 use super::subject::Subject;
@@ -154,16 +154,16 @@ impl RandomOwners {
         let asked = self.subject.journal().request_cancel(story.run(), request(place)).await;
         let expected = self.expected(story);
         if expected.settled {
-            assert_eq!(asked, Ok(Requested::TooLate), "{place}");
+            assert_eq!(asked, Ok(RequestFate::TooLate), "{place}");
         } else {
-            assert_eq!(asked, Ok(Requested::Recorded), "{place}");
+            assert_eq!(asked, Ok(RequestFate::Recorded), "{place}");
             expected.stored.3.push(Arc::new(request(place)));
         }
     }
 
     async fn learn(&mut self, story: &Story, place: &str) {
         let output = self.dice.roll(1_000);
-        let what = Learnt::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(1, output))) };
+        let what = AddendumKind::UsageCorrected { call: 1, used: Box::new(Used::whole(Usage::reported(1, output))) };
         let added = self.subject.journal().append_addendum(story.run(), stamp(output), what.clone()).await;
         assert_eq!(added, Ok(()), "{place}");
         let addenda = &mut self.expected(story).stored.2;

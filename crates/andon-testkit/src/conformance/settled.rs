@@ -12,7 +12,7 @@ async fn settled_at(subject: &Subject, story: &Story) -> Option<Stamp> {
     let runs = subject.journal().sessions().runs(RunFilter::default()).await.unwrap();
     let listed = runs.iter().find(|info| info.run == *story.run()).unwrap();
     assert_eq!(listed.settled_at, told.map(|at| at.wall), "in a list");
-    let copy = subject.journal().sessions().take_copy(story.key()).await.unwrap().unwrap();
+    let copy = subject.journal().sessions().copy_whole(story.key()).await.unwrap().unwrap();
     let copied = copy.runs.iter().find(|(run, _)| run == story.run()).unwrap();
     assert_eq!(copied.1.settled_at, told, "in a copy");
     told

@@ -123,7 +123,7 @@ pub(super) async fn tenants_see_nothing_of_each_other(subject: Subject) {
     let sessions = subject.journal().sessions();
     assert_eq!(state(&subject, &theirs).await, None);
     assert_eq!(subject.journal().history(&theirs).await, Ok(vec![]));
-    assert!(sessions.take_copy(&theirs).await.unwrap().is_none());
+    assert!(sessions.copy_whole(&theirs).await.unwrap().is_none());
     let filter = SessionFilter::new().tenant("initech");
     assert_eq!(sessions.list(filter).await, Ok(vec![]));
     let filter = andon_runtime::RunFilter::new().tenant("initech");

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Lump, Span, What, assemble};
+use andon_runtime::core::answer::{AnswerEnd, CallHead, Kind, Lump, MarkKind, Span, assemble};
 use andon_runtime::core::cancel::{CancelRequest, Force, Reason};
 use andon_runtime::core::event::{Accepted, Addendum, Entry, Epoch, Event, ModelEnd, Record, Seq};
 use andon_runtime::core::message::{Cut, Message, Role};
 use andon_runtime::core::outcome::{Ending, ModelStop};
 use andon_runtime::core::time::{Stamp, Wall};
 use andon_runtime::core::usage::{Usage, Used};
-use andon_runtime::{Append, Batch, CallId, Journal, RunId, SessionKey, Stored};
+use andon_runtime::{Append, Batch, CallId, Journal, JournaledRun, RunId, SessionKey};
 
 use super::subject::Subject;
 
@@ -60,7 +60,7 @@ pub(super) fn input(index: usize, id: &str) -> Kind {
 /// All that is stored of a run, for comparison.
 pub(super) type Parts = (Epoch, Vec<Entry>, Vec<Addendum>, Vec<Arc<CancelRequest>>, Option<Stamp>);
 
-pub(super) fn parts(stored: Stored) -> Parts {
+pub(super) fn parts(stored: JournaledRun) -> Parts {
     (stored.epoch, stored.entries, stored.addenda, stored.requests, stored.settled_at)
 }
 
@@ -147,7 +147,7 @@ impl Story {
     }
 
     /// A mark in what streams, without bytes.
-    pub(super) fn marked(&mut self, what: What) -> Entry {
+    pub(super) fn marked(&mut self, what: MarkKind) -> Entry {
         self.lump(|span| span.mark(what))
     }
 

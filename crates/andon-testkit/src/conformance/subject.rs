@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use andon_runtime::{Journal, SessionKey, Stored};
+use andon_runtime::{Journal, JournaledRun, SessionKey};
 
 use super::story::Story;
 
@@ -47,7 +47,7 @@ impl Subject {
     }
 
     /// All that is stored of a story's run.
-    pub(super) async fn stored(&self, story: &Story) -> Stored {
+    pub(super) async fn stored(&self, story: &Story) -> JournaledRun {
         let stored = self.journal.read(story.run()).await.expect("a run can be read");
         stored.unwrap_or_else(|| panic!("run {} is unknown", story.run()))
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use andon_runtime::core::answer::Kind;
 use andon_runtime::core::event::{Entry, Epoch};
-use andon_runtime::{Journal, JournalError, Requested};
+use andon_runtime::{Journal, JournalError, RequestFate};
 use tokio::task::JoinHandle;
 
 use super::story::{Story, request};
@@ -82,13 +82,13 @@ pub(super) async fn a_cancel_request_that_races_the_end_is_recorded_or_too_late(
         let asked = asked.await.unwrap().unwrap();
         let kept = subject.stored(&story).await.requests.len();
         match asked {
-            Requested::Recorded => assert_eq!(kept, 1, "a request was acknowledged and is lost"),
-            Requested::TooLate => assert_eq!(kept, 0, "a request that came too late is on record"),
-            Requested::Unknown => panic!("run {} is known", story.run()),
+            RequestFate::Recorded => assert_eq!(kept, 1, "a request was acknowledged and is lost"),
+            RequestFate::TooLate => assert_eq!(kept, 0, "a request that came too late is on record"),
+            RequestFate::Unknown => panic!("run {} is known", story.run()),
         }
     }
     // In line: what is given first is first.
-    for (first, expected) in [("asked", Requested::Recorded), ("ended", Requested::TooLate)] {
+    for (first, expected) in [("asked", RequestFate::Recorded), ("ended", RequestFate::TooLate)] {
         let mut story = Story::open(first, &subject).await;
         let end = story.settled();
         let journal: &dyn Journal = &**subject.journal();

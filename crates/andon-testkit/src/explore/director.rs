@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use andon_runtime::core::cancel::ReplyKind;
 use andon_runtime::core::event::Event;
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::{Cancel, JournalError, Observer, Passed, Probe, Reply, Run, RunId, Seen, Session};
+use andon_runtime::{Cancel, GateCounts, JournalError, Observer, Probe, Reply, Run, RunId, Session, ShownFact};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 pub(super) struct Pull {
     pub(super) run: usize,
     pub(super) reply: Reply,
-    pub(super) passed: Passed,
+    pub(super) passed: GateCounts,
     pub(super) model_calls: usize,
     pub(super) tools_started: usize,
 }
@@ -105,7 +105,7 @@ impl Director {
     }
 
     /// How often a run has passed the gate.
-    pub(super) fn passed(&self, run: &RunId) -> Option<Passed> {
+    pub(super) fn passed(&self, run: &RunId) -> Option<GateCounts> {
         self.state.lock().runs.iter().find(|other| other.id() == run).map(|run| run.passed())
     }
 
@@ -339,7 +339,7 @@ impl Probe for Director {
 
 /// A run has settled: none of its tools' tasks goes on, unless its process is dead.
 impl Observer for Director {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         if !matches!(seen.record.event, Event::RunSettled { .. }) {
             return;
         }

@@ -9,12 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use andon_runtime::core::cancel::{Force, Reason, ReplyKind};
-use andon_runtime::core::event::{Entry, Event, Learnt, Record, Seq, ToolEnd};
+use andon_runtime::core::event::{AddendumKind, Entry, Event, Record, Seq, ToolEnd};
 use andon_runtime::core::id::CallId;
 use andon_runtime::core::message::ResultStatus;
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::core::progress::Progress;
-use andon_runtime::{Cancel, Cursor, Fate, FeedItem, MemoryJournal, Recovered, Reply, RunId, Runtime, Session, Stored};
+use andon_runtime::core::progress::RunProgress;
+use andon_runtime::{
+    Cancel, Cursor, Fate, FeedItem, JournaledRun, MemoryJournal, Recovered, Reply, RunId, Runtime, Session,
+};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
@@ -197,7 +199,7 @@ fn check_gate(world: &World, journal: &MemoryJournal, mode: Mode) -> Option<Stri
 }
 
 /// P1: how soon a run settles depends on nothing that it was waiting for.
-fn check_time(script: &Script, stored: &Stored) -> Option<String> {
+fn check_time(script: &Script, stored: &JournaledRun) -> Option<String> {
     let receipt = stored.receipt()?;
     if !receipt.requests.first()?.force.cuts() {
         // It let the turn finish, and a turn takes as long as it takes.
@@ -247,7 +249,7 @@ fn check_ending(
 }
 
 /// P7: every explorer's request that was said to have changed something is on record, and no other.
-fn check_requests(world: &World, pull: &Pull, stored: &Stored) -> Option<String> {
+fn check_requests(world: &World, pull: &Pull, stored: &JournaledRun) -> Option<String> {
     let harder = world.director.harder();
     let replies = std::iter::once(&pull.reply).chain(harder.as_ref());
     let said = replies.filter(|reply| matches!(reply.kind(), ReplyKind::Accepted | ReplyKind::Hardened)).count();
@@ -264,8 +266,8 @@ async fn check_recorded(reply: &Reply) -> Option<String> {
     }
 }
 
-fn ending(stored: &Stored) -> Option<Arc<Ending>> {
-    Progress::fold(&stored.entries).ok().and_then(|progress| progress.ending().cloned())
+fn ending(stored: &JournaledRun) -> Option<Arc<Ending>> {
+    RunProgress::fold(&stored.entries).ok().and_then(|progress| progress.ending().cloned())
 }
 
 /// P3: what readers saw live is what the journal shows, and what is stored.
@@ -310,19 +312,18 @@ fn facts(items: &[FeedItem]) -> Vec<&FeedItem> {
 /// P3, P10: what tools really did is what the journal says.
 fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Vec<String> {
     let mut broken = Vec::new();
-    let stored: Vec<Stored> = journal.run_ids().iter().filter_map(|run| journal.stored(run)).collect();
+    let stored: Vec<JournaledRun> = journal.run_ids().iter().filter_map(|run| journal.stored(run)).collect();
     for deed in world.tools.deeds().into_iter().chain(world.watched.deeds()) {
         match deed {
             Deed::Started { call, on_record: false } => {
                 broken.push(format!("P10: tool {call} was started before it was on record"));
             }
             Deed::Returned { call, text } => {
-                let mut kept = stored.iter().flat_map(Stored::facts).filter_map(|record| match &record.event {
+                let mut kept = stored.iter().flat_map(JournaledRun::facts).filter_map(|record| match &record.event {
                     Event::ToolFinished { call: id, result, .. } if *id == call => Some(result.to_text()),
                     _ => None,
                 });
-                let is_late =
-                    |learned: &Learnt| matches!(learned, Learnt::LateResult { call: late, .. } if *late == call);
+                let is_late = |learned: &AddendumKind| matches!(learned, AddendumKind::LateResult { call: late, .. } if *late == call);
                 let late = stored.iter().flat_map(|run| &run.addenda).any(|addendum| is_late(&addendum.what));
                 if !late && !kept.any(|kept| kept.contains(&text)) {
                     broken.push(format!("P3: tool {call} returned {text:?}, and its result does not say so"));
@@ -353,14 +354,14 @@ fn check_tools(world: &World, journal: &MemoryJournal, mode: Option<Mode>) -> Ve
 }
 
 /// Whether a run's receipt says that this call is leaked.
-fn is_named_as_leaked(run: &Stored, call: &CallId) -> bool {
+fn is_named_as_leaked(run: &JournaledRun, call: &CallId) -> bool {
     let receipt = run.receipt();
     let name = format!("({call})");
     receipt.is_some_and(|receipt| receipt.leaked.iter().any(|leak| leak.contains(&name)))
 }
 
 /// The calls of a run that ended in this way.
-fn finished(run: &Stored, how: ToolEnd) -> impl Iterator<Item = &CallId> {
+fn finished(run: &JournaledRun, how: ToolEnd) -> impl Iterator<Item = &CallId> {
     run.facts().filter_map(move |record| match &record.event {
         Event::ToolFinished { call, end, .. } if *end == how => Some(call),
         _ => None,
@@ -368,9 +369,9 @@ fn finished(run: &Stored, how: ToolEnd) -> impl Iterator<Item = &CallId> {
 }
 
 /// P5, P7: a tool that outlives its run comes to its own end, and that is on record.
-fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
+fn check_detached(run: &JournaledRun, call: &CallId) -> Option<String> {
     let ends = run.addenda.iter().filter_map(|addendum| match &addendum.what {
-        Learnt::LateResult { call: late, result, .. } if late == call => Some(result.status),
+        AddendumKind::LateResult { call: late, result, .. } if late == call => Some(result.status),
         _ => None,
     });
     let ends: Vec<ResultStatus> = ends.collect();
@@ -380,7 +381,7 @@ fn check_detached(run: &Stored, call: &CallId) -> Option<String> {
 }
 
 /// P3: all that a tool has shown of its work before it finished is stored.
-fn check_output(world: &World, run: &Stored, call: &CallId) -> Option<String> {
+fn check_output(world: &World, run: &JournaledRun, call: &CallId) -> Option<String> {
     let said = world.tools.deeds().into_iter().filter_map(|deed| match deed {
         Deed::Shown { call: of, text } if of == *call => Some(text),
         _ => None,
@@ -497,7 +498,7 @@ fn check_estimates(world: &World, journal: &MemoryJournal, recovered: &Recovered
         _ => None,
     });
     let (call, pending) = closed?;
-    let corrected = |what: &Learnt| matches!(what, Learnt::UsageCorrected { call: of, .. } if *of == call);
+    let corrected = |what: &AddendumKind| matches!(what, AddendumKind::UsageCorrected { call: of, .. } if *of == call);
     let words = stored.addenda.iter().filter(|addendum| corrected(&addendum.what)).count();
     let expected = usize::from(!is_parked && world.has_agent_of(journal, run));
     let is_right = (usize::from(pending.is_some()), words) == (expected, expected);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use andon_runtime::{
-    Afterwards, Answer, BoxFuture, Invocation, Meter, Model, ModelError, Pending, Piece, Probe, Rendering, Request,
+    Answer, BoxFuture, FollowUp, Invocation, Meter, Model, ModelError, ModelRequest, Pending, Piece, Probe, Rendering,
     Returned, Tool, ToolSpec, Undo, Usage, Work,
 };
 
@@ -60,7 +60,7 @@ impl Model for WatchedModel {
         self.model.name()
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let open = self.director.model_calls.begin();
         let answer = self.model.call(request);
         Box::new(WatchedAnswer { answer, open, director: Arc::clone(&self.director) })
@@ -70,7 +70,7 @@ impl Model for WatchedModel {
         self.model.meter()
     }
 
-    fn rendering(&self, request: &Request) -> Option<Rendering> {
+    fn rendering(&self, request: &ModelRequest) -> Option<Rendering> {
         self.model.rendering(request)
     }
 }
@@ -105,9 +105,9 @@ impl Answer for WatchedAnswer {
         self.answer.request_id()
     }
 
-    fn cut(self: Box<Self>) -> Option<Afterwards> {
+    fn cut(self: Box<Self>) -> Option<FollowUp> {
         let Self { answer, open, .. } = *self;
-        let Afterwards { what, within, work, .. } = answer.cut()?;
+        let FollowUp { what, within, work, .. } = answer.cut()?;
         // Draining holds the connection; looking up and counting have closed it.
         let open = (what == Pending::Draining).then_some(open);
         let work = Box::pin(async move {
@@ -115,7 +115,7 @@ impl Answer for WatchedAnswer {
             drop(open);
             learned
         });
-        Some(Afterwards::new(what, within, work))
+        Some(FollowUp::new(what, within, work))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon_runtime::core::event::{Addendum, Record};
-use andon_runtime::{MemoryJournal, Observer, RunId, Seen, SeenLater};
+use andon_runtime::{MemoryJournal, Observer, RunId, ShownAddendum, ShownFact};
 use parking_lot::Mutex;
 
 /// What was told about runs, in order.
@@ -18,7 +18,7 @@ pub(super) struct Witness {
 }
 
 impl Observer for Witness {
-    fn fact(&self, seen: &Seen<'_>) {
+    fn fact(&self, seen: &ShownFact<'_>) {
         let is_whole = seen.past.iter().map(|record| record.seq).eq(1..seen.record.seq);
         if !is_whole {
             let (run, seq, past) = (seen.run, seen.record.seq, seen.past.len());
@@ -27,7 +27,7 @@ impl Observer for Witness {
         self.told.lock().push((seen.run.clone(), Arc::clone(seen.record)));
     }
 
-    fn addendum(&self, learned: &SeenLater<'_>) {
+    fn addendum(&self, learned: &ShownAddendum<'_>) {
         self.learned.lock().push((learned.run.clone(), learned.addendum.clone()));
     }
 }

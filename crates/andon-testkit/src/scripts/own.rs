@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use andon_runtime::core::event::Event;
 use andon_runtime::core::message::Role;
-use andon_runtime::{Answer, Model, ModelLayer, Piece, Request, Run, Session};
+use andon_runtime::{Answer, Model, ModelLayer, ModelRequest, Piece, Run, Session};
 
 use crate::explore::World;
 use crate::figures::ScriptedMeter;
@@ -87,7 +87,7 @@ impl ModelLayer for Layer {
         &self.0
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         self.0.call(request).map_pieces(|piece: Piece| Ok(piece))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
 use andon_runtime::core::message::Role;
-use andon_runtime::{Answer, Model, ModelError, ModelStop, Piece, Request, Usage};
+use andon_runtime::{Answer, Model, ModelError, ModelRequest, ModelStop, Piece, Usage};
 
 /// Asks for a number of calls of `tool` in each of its first turns, and then ends.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ impl Model for Caller {
         "caller"
     }
 
-    fn call(&self, request: Request) -> Box<dyn Answer> {
+    fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
         let turn = request.history.iter().filter(|message| message.role == Role::Assistant).count();
         let mut pieces = VecDeque::new();
         if turn < self.turns {

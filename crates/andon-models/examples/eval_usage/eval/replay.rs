@@ -8,7 +8,7 @@ use andon_core::message::Image;
 use andon_core::usage::{Figure, Usage};
 use andon_models::meter::{Book, vocabulary};
 use andon_runtime::{
-    Anchor, AnchorSetup, CallId, Message, Meter, Part, Request, RunId, Sighting, Signature, ToolCall, ToolSpec,
+    Anchor, AnchorSetup, CallId, Message, Meter, MeteredCall, ModelRequest, Part, RunId, Signature, ToolCall, ToolSpec,
 };
 use anyhow::Result;
 use serde::Serialize;
@@ -229,9 +229,9 @@ fn usage(Truth { input, output, reasoning }: Truth) -> Usage {
     Usage::reported(input, output).reasoning(reasoning.map_or(Figure::UNKNOWN, Figure::reported))
 }
 
-fn sighting<'a>(request: &'a Request, answer: &'a [Part], ended: bool) -> Sighting<'a> {
+fn sighting<'a>(request: &'a ModelRequest, answer: &'a [Part], ended: bool) -> MeteredCall<'a> {
     let (first_piece, took) = (Some(Duration::from_millis(300)), Duration::from_secs(2));
-    Sighting::new(request, None, answer, ended, first_piece, took)
+    MeteredCall::new(request, None, answer, ended, first_piece, took)
 }
 
 /// Output counts if it is a text of some length, without reasoning, of a model that has been seen a few times.
@@ -262,7 +262,7 @@ fn input_scope(call: &Call, kind: Kind, hides: bool, before: Option<&Earlier<'_>
 }
 
 /// The request as the runtime would have made it. The answer before it has the parts that it had when it came.
-fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
+fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> ModelRequest {
     let answer = before.map(|before| (before.call.messages.len(), &before.answer));
     let message = |(index, text): (usize, &String)| match answer {
         Some((place, answer)) if place == index => answer.clone().parts(said_again(text, answer)),
@@ -274,7 +274,7 @@ fn request(run: &RunId, call: &Call, before: Option<&Earlier<'_>>) -> Request {
         }
     };
     let history: Vec<_> = call.messages.iter().enumerate().map(message).map(Arc::new).collect();
-    Request::new(run.clone(), 1, history)
+    ModelRequest::new(run.clone(), 1, history)
         .instructions(call.system.as_deref().map(Arc::from))
         .tools(call.tools.iter().map(|tool| Arc::new(spec(tool))).collect())
         .anchor(before.map(|before| {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::Learned;
+use andon_runtime::Findings;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -25,7 +25,7 @@ const PAUSES: [Duration; 5] = [
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
 
 /// Tells the provider to stop an answer, and looks it up until it is over.
-pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
+pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Findings {
     let told = ask(inner.post(join(&inner.base, ["responses", &id, "cancel"]), &json!({}))).await;
     if let Some(learned) = told.as_ref().and_then(read) {
         return learned;
@@ -40,11 +40,11 @@ pub(super) async fn stop(inner: Arc<Inner>, id: String) -> Learned {
             None => {}
         }
     }
-    Learned::default()
+    Findings::default()
 }
 
 /// The figures of an answer, if it has them.
-fn read(answer: &Value) -> Option<Learned> {
+fn read(answer: &Value) -> Option<Findings> {
     let usage = answer.get("usage")?;
     let output = tokens(usage, "/output_tokens")?;
     looked_up(

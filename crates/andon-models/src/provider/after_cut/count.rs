@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Figure, Learned, Provenance, Request, Usage, Used};
+use andon_runtime::{Figure, Findings, ModelRequest, Provenance, Usage, Used};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -18,18 +18,23 @@ pub(super) const WITHIN: Duration = Duration::from_secs(20);
 
 /// Counts a request that was sent. The endpoint does not say how much of it came from a cache, so that stays unknown. If the
 /// answer had not begun, the provider may never have started: then the cost is anything from nothing to this count.
-pub(super) async fn count(inner: Arc<Inner>, request: Arc<Request>, count: CountEndpoint, has_begun: bool) -> Learned {
+pub(super) async fn count(
+    inner: Arc<Inner>,
+    request: Arc<ModelRequest>,
+    count: CountEndpoint,
+    has_begun: bool,
+) -> Findings {
     let (url, body) = count.request(&inner, &request);
     let Some(tokens) = ask(inner.post(url, &body)).await.and_then(|answer| count.tokens(&answer)) else {
-        return Learned::default();
+        return Findings::default();
     };
     let counted = count.figure(tokens);
     let input = if has_begun { counted } else { Figure::bounded(Some(0), counted.high) };
-    Learned::new(Used::whole(Usage::new().input(input)))
+    Findings::new(Used::whole(Usage::new().input(input)))
 }
 
 impl CountEndpoint {
-    fn request(self, inner: &Inner, request: &Request) -> (Url, Value) {
+    fn request(self, inner: &Inner, request: &ModelRequest) -> (Url, Value) {
         let (prompt, settings) = (request.prompt(), inner.settings(request));
         let ask = inner.ask(request, &prompt, &settings);
         match self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::Learned;
+use andon_runtime::Findings;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -26,7 +26,7 @@ const PAUSES: [Duration; 7] = [
 pub(super) const WITHIN: Duration = Duration::from_secs(120);
 
 /// Asks for the record of an answer until it is there.
-pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
+pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Findings {
     let mut url = join(&inner.base, ["generation"]);
     url.query_pairs_mut().append_pair("id", &id);
     for pause in PAUSES {
@@ -38,10 +38,10 @@ pub(super) async fn look_up(inner: Arc<Inner>, id: String) -> Learned {
             return learned;
         }
     }
-    Learned::default()
+    Findings::default()
 }
 
-fn read(answer: &Value) -> Option<Learned> {
+fn read(answer: &Value) -> Option<Findings> {
     let record = answer.get("data")?;
     let number = |name: &str| tokens(record, &format!("/{name}"));
     let (output, reasoning) = (number("native_tokens_completion"), number("native_tokens_reasoning"));
@@ -66,7 +66,7 @@ mod tests {
     fn what_was_read_is_the_same_however_the_call_ended() {
         let record =
             json!({"data": {"native_tokens_prompt": 100, "native_tokens_cached": 30, "native_tokens_completion": 9}});
-        let Learned { used, .. } = read(&record).unwrap();
+        let Findings { used, .. } = read(&record).unwrap();
         assert_eq!((used.delivered.input.value, used.delivered.output), (Some(70), Figure::UNKNOWN));
         assert_eq!((used.billed.cache_read.value, used.billed.output.value), (Some(30), Some(9)));
         assert_eq!(used.billed.reasoning, Figure::UNKNOWN);

@@ -7,7 +7,7 @@ use super::{HookReply, ImmediateReply};
 use crate::lanes::BoxFuture;
 use crate::live::cord::Cancel;
 use crate::live::{Changed, HookVerdict};
-use crate::model::Request;
+use crate::model::ModelRequest;
 use crate::tool::ToolOutput;
 
 /// A decision of one moment. Every moment can let the run go on, cancel it or fail it.
@@ -85,7 +85,7 @@ decision! {
     RequestDecision {
         /// The model is sent this request. It applies to this call alone: the conversation stays as it is. A request that no
         /// provider would accept fails the run.
-        Change(Request) => |request| HookVerdict::Change(Changed::Request(Box::new(request))),
+        Change(ModelRequest) => |request| HookVerdict::Change(Changed::Request(Box::new(request))),
     }
 }
 

@@ -9,7 +9,7 @@ use andon_core::outcome::{Ending, ModelStop};
 use andon_core::usage::Used;
 
 use crate::live::cord::Cord;
-use crate::model::Request;
+use crate::model::ModelRequest;
 use crate::tool::ToolSpec;
 
 macro_rules! moment {
@@ -59,7 +59,7 @@ moment! {
     /// The model is about to be called. What a [`before_model`](crate::AgentBuilder::before_model) hook is called with.
     BeforeModel {
         /// What it would be sent, as earlier hooks left it.
-        request: Request,
+        request: ModelRequest,
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use andon_core::event::{Entry, Event, HookChange, Learnt, Remains};
+use andon_core::event::{AddendumKind, Entry, Event, HookChange, Remains};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Content, Part, ToolResult};
 use andon_core::request::RequestChange;
@@ -15,7 +15,7 @@ use andon_core::usage::Used;
 use serde_json::{Map, Value};
 
 use super::{MemoryJournal, MemoryState};
-use crate::journal::sessions::Kept;
+use crate::journal::sessions::Attachment;
 use crate::lanes::sync::Mutex;
 
 /// The bounds by default.
@@ -213,13 +213,15 @@ fn weight_of_remains(remains: Option<&Remains>) -> usize {
 }
 
 /// About how many bytes an addendum takes.
-pub(super) fn weight_of_addendum(what: &Learnt) -> usize {
+pub(super) fn weight_of_addendum(what: &AddendumKind) -> usize {
     let said = match what {
-        Learnt::LateResult { result, remains, .. } => weight_of_result(result) + weight_of_remains(remains.as_deref()),
-        Learnt::CompensationStarted { by, .. } => by.as_ref().map_or(0, |by| by.len()),
-        Learnt::CompensationFinished { result, .. } => weight_of_result(result),
-        Learnt::Undelivered { parts, .. } => parts.iter().map(Part::weight).sum(),
-        Learnt::UsageCorrected { .. } => size_of::<Used>(),
+        AddendumKind::LateResult { result, remains, .. } => {
+            weight_of_result(result) + weight_of_remains(remains.as_deref())
+        }
+        AddendumKind::CompensationStarted { by, .. } => by.as_ref().map_or(0, |by| by.len()),
+        AddendumKind::CompensationFinished { result, .. } => weight_of_result(result),
+        AddendumKind::Undelivered { parts, .. } => parts.iter().map(Part::weight).sum(),
+        AddendumKind::UsageCorrected { .. } => size_of::<Used>(),
     };
     ENTRY + said
 }
@@ -238,7 +240,7 @@ fn weight_of_result(result: &ToolResult) -> usize {
 }
 
 /// About how many bytes something takes that is kept with a session.
-pub(super) fn weight_of_kept(kept: &Kept) -> usize {
+pub(super) fn weight_of_kept(kept: &Attachment) -> usize {
     ENTRY + kept.name.len() + weight_of_value(&kept.value)
 }
 

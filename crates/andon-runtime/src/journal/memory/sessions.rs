@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use andon_core::event::Event;
 use andon_core::id::{RunId, SessionKey};
-use andon_core::progress::{Progress, State as RunState};
+use andon_core::progress::{RunProgress, State as RunState};
 use andon_core::time::Wall;
 use serde_json::Value;
 
 use super::room::Resized;
 use super::{MemoryJournal, MemoryState, SharedKey, StoredRun, StoredSession, check_order, room};
 use crate::journal::sessions::{
-    Kept, Moved, RunFilter, RunInfo, Scope, SessionFilter, SessionInfo, Sessions, StateChange, StateMap, is, title,
+    Attachment, RunFilter, RunInfo, Scope, SessionCopy, SessionFilter, SessionInfo, Sessions, StateChange, StateMap,
+    is, title,
 };
-use crate::journal::{JournalError, Stored};
+use crate::journal::{JournalError, JournaledRun};
 use crate::lanes::BoxFuture;
 
 impl MemoryState {
@@ -66,12 +67,12 @@ impl MemoryState {
     }
 
     /// A copy of a session, with everything that is kept with it or only the things of one kind.
-    fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<Moved> {
+    fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<SessionCopy> {
         let stored = self.sessions.get(session)?;
         let runs = self.runs_of(session).into_iter();
         let runs = runs.filter_map(|run| self.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
         let kept = stored.kept.values().filter(|kept| kind.is_none_or(|kind| kept.kind == kind));
-        Some(Moved {
+        Some(SessionCopy {
             session: session.clone(),
             created_at: stored.created_at,
             state: self.state_of(session).unwrap_or_default(),
@@ -128,7 +129,7 @@ impl MemoryState {
         true
     }
 
-    fn put_session(&mut self, moved: Moved) -> Result<(), JournalError> {
+    fn put_session(&mut self, moved: SessionCopy) -> Result<(), JournalError> {
         if self.sessions.contains_key(&moved.session) {
             return Err(JournalError::SessionExists(Box::new(moved.session)));
         }
@@ -178,7 +179,7 @@ impl MemoryState {
 
 impl StoredSession {
     /// Keeps things with it, and returns how its size changes.
-    fn keep(&mut self, things: Vec<Kept>) -> Resized {
+    fn keep(&mut self, things: Vec<Attachment>) -> Resized {
         let mut change = Resized::default();
         for thing in things {
             change.more += room::weight_of_kept(&thing);
@@ -196,7 +197,7 @@ fn shared_key(session: &SessionKey, scope: Scope) -> SharedKey {
 
 /// A run as a list shows it. If its record cannot be read, only whether it has settled is known; it must not hide the
 /// others.
-fn run_info(stored: &Stored) -> Option<RunInfo> {
+fn run_info(stored: &JournaledRun) -> Option<RunInfo> {
     let accepted = stored.accepted()?;
     let accepted_at = stored.facts().next()?.at.wall;
     let ended = stored.facts().next_back().and_then(|record| match &record.event {
@@ -205,7 +206,7 @@ fn run_info(stored: &Stored) -> Option<RunInfo> {
     });
     let state = match &ended {
         Some(_) => RunState::Settled,
-        None => Progress::fold(&stored.entries).map_or(RunState::Running, |progress| progress.state()),
+        None => RunProgress::fold(&stored.entries).map_or(RunState::Running, |progress| progress.state()),
     };
     let (ended_at, ending) = ended.unzip();
     Some(RunInfo {
@@ -240,11 +241,11 @@ impl Sessions for MemoryJournal {
         Box::pin(ready(Ok(())))
     }
 
-    fn keep_with(
+    fn attach(
         &self,
         session: &SessionKey,
         at: Wall,
-        things: Vec<Kept>,
+        things: Vec<Attachment>,
         change: StateChange,
     ) -> BoxFuture<Result<bool, JournalError>> {
         let mut state = self.state.lock();
@@ -258,14 +259,19 @@ impl Sessions for MemoryJournal {
         Box::pin(ready(Ok(is_there)))
     }
 
-    fn kept_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Kept>, JournalError>> {
+    fn attachments(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Vec<Attachment>, JournalError>> {
         let state = self.state.lock();
         let all = state.sessions.get(session).into_iter().flat_map(|stored| stored.kept.values());
         let kept = all.filter(|thing| thing.kind == kind).cloned().collect();
         Box::pin(ready(Ok(kept)))
     }
 
-    fn discard_with(&self, session: &SessionKey, kind: &str, name: &str) -> BoxFuture<Result<bool, JournalError>> {
+    fn discard_attachment(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+        name: &str,
+    ) -> BoxFuture<Result<bool, JournalError>> {
         let mut state = self.state.lock();
         let MemoryState { sessions, room, .. } = &mut *state;
         let gone = sessions.get_mut(session).and_then(|stored| {
@@ -319,15 +325,19 @@ impl Sessions for MemoryJournal {
         Box::pin(ready(self.state.lock().delete(session)))
     }
 
-    fn take_copy(&self, session: &SessionKey) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+    fn copy_whole(&self, session: &SessionKey) -> BoxFuture<Result<Option<SessionCopy>, JournalError>> {
         Box::pin(ready(Ok(self.state.lock().copy_of(session, None))))
     }
 
-    fn copy_with(&self, session: &SessionKey, kind: &str) -> BoxFuture<Result<Option<Moved>, JournalError>> {
+    fn copy_with_attachments(
+        &self,
+        session: &SessionKey,
+        kind: &str,
+    ) -> BoxFuture<Result<Option<SessionCopy>, JournalError>> {
         Box::pin(ready(Ok(self.state.lock().copy_of(session, Some(kind)))))
     }
 
-    fn put(&self, moved: Moved) -> BoxFuture<Result<(), JournalError>> {
+    fn put(&self, moved: SessionCopy) -> BoxFuture<Result<(), JournalError>> {
         Box::pin(ready(self.state.lock().put_session(moved)))
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) use std::time::Duration;
 
-pub(crate) use andon_runtime::core::event::{Entry, Event, Learnt, Refusal};
+pub(crate) use andon_runtime::core::event::{AddendumKind, Entry, Event, Refusal};
 pub(crate) use andon_runtime::core::id::LOCAL;
 pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
 pub(crate) use andon_runtime::core::progress::Phase;

@@ -1,10 +1,10 @@
 //! A journal in front of another.
 
 pub(crate) use andon_runtime::core::cancel::CancelRequest;
-pub(crate) use andon_runtime::core::event::{Epoch, Learnt};
+pub(crate) use andon_runtime::core::event::{AddendumKind, Epoch};
 pub(crate) use andon_runtime::core::time::Stamp;
 pub(crate) use andon_runtime::{
-    Append, Batch, BoxFuture, Earlier, Journal, JournalError, Requested, RunId, Sessions, Shelf, Stored,
+    Append, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, RequestFate, RunId, Sessions, Shelf,
 };
 
 pub(crate) type Reading<T> = BoxFuture<Result<T, JournalError>>;
@@ -12,7 +12,7 @@ pub(crate) type Reading<T> = BoxFuture<Result<T, JournalError>>;
 /// What it passes on: all but appends, histories and claims.
 macro_rules! passes_on {
     ($to:tt) => {
-        fn append_addendum(&self, run: &RunId, at: Stamp, what: Learnt) -> Append {
+        fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append {
             self.$to.append_addendum(run, at, what)
         }
 
@@ -20,19 +20,19 @@ macro_rules! passes_on {
             self.$to.keep_settled(run, at);
         }
 
-        fn read(&self, run: &RunId) -> Reading<Option<Stored>> {
+        fn read(&self, run: &RunId) -> Reading<Option<JournaledRun>> {
             self.$to.read(run)
         }
 
-        fn said_before(&self, run: &RunId, most: usize) -> Reading<Option<Earlier>> {
-            self.$to.said_before(run, most)
+        fn history_before(&self, run: &RunId, most: usize) -> Reading<Option<HistoryBefore>> {
+            self.$to.history_before(run, most)
         }
 
         fn unsettled(&self) -> Reading<Vec<RunId>> {
             self.$to.unsettled()
         }
 
-        fn request_cancel(&self, run: &RunId, request: CancelRequest) -> Reading<Requested> {
+        fn request_cancel(&self, run: &RunId, request: CancelRequest) -> Reading<RequestFate> {
             self.$to.request_cancel(run, request)
         }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::Ending;
 use andon_runtime::core::closing::close_lost;
 use andon_runtime::core::event::{Event, ToolEnd};
-use andon_runtime::core::progress::{CallState, Progress, State};
+use andon_runtime::core::progress::{CallState, RunProgress, State};
 
 use crate::book::{Pages, Row};
 
@@ -68,7 +68,7 @@ pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> 
     if before.is_empty() || !closing.iter().all(|event| is_recovery(event)) {
         return broken;
     }
-    let mut progress = match Progress::fold(&before) {
+    let mut progress = match RunProgress::fold(&before) {
         Ok(progress) => progress,
         Err(error) => return vec![format!("I11: what recovery found does not fold: {error}")],
     };
