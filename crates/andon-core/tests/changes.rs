@@ -47,7 +47,7 @@ fn a_changed_prompt_takes_the_place_of_the_one_that_was_asked() {
 #[test]
 fn a_changed_prompt_stands_after_what_it_brought_along() {
     let history = vec![Arc::new(Message::user("Hi.")), Arc::new(Message::assistant("Hello."))];
-    let brings = Arc::new(Accepted { history: history.clone(), ..(*accepted()).clone() });
+    let brings = Arc::new((*accepted()).clone().history(history.clone()));
     let input = Arc::new(Message::user("Look there."));
     let [start, end] = changed(HookPoint::BeforeRun, HookChange::Input { input: Arc::clone(&input) });
     let mut progress = RunProgress::new(brings);
@@ -60,7 +60,7 @@ fn a_changed_prompt_stands_after_what_it_brought_along() {
 #[test]
 fn an_answer_that_the_prompt_brought_along_is_not_changed() {
     let history = vec![Arc::new(Message::user("Hi.")), Arc::new(Message::assistant("Hello."))];
-    let mut progress = RunProgress::new(Arc::new(Accepted { history, ..(*accepted()).clone() }));
+    let mut progress = RunProgress::new(Arc::new((*accepted()).clone().history(history)));
     let change = HookChange::Answer { answer: answer(vec![Part::text("Well.")]), is_withdrawn: false };
     let [start, end] = changed(HookPoint::AfterModel, change);
     for event in [Event::RunStarted, start] {

@@ -10,8 +10,8 @@ use super::{Inner, Live, News, Unstarted, WakeList};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum DecideError {
-    /// The run was told to stop first: the call is closed.
-    #[error("the run was stopped before this decision: the call will not be made")]
+    /// The run was told to stop first, or it has settled: nothing of it waits for a decision any more.
+    #[error("the run has settled or was told to stop: this decision changes nothing")]
     TooLate,
     /// No approval is open for this call.
     #[error("this call is not waiting for approval: it has already been decided, or the run never asked for it")]

@@ -8,7 +8,7 @@ use std::task::Poll;
 use andon_core::digest::Digest;
 use andon_core::disconnect::OnDisconnect;
 use andon_core::event::Accepted;
-use andon_core::history::BadHistory;
+use andon_core::history::{BadHistory, HistoryFault, check_sendable};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::limits::Limits;
 use andon_core::message::{ImageError, Message};
@@ -227,6 +227,7 @@ impl Prompt {
         for image in self.input.images() {
             image.check().map_err(StartError::BadImage)?;
         }
+        check_input(&self.input)?;
         andon_core::history::check(&self.history)?;
         let Session { agent: Agent { core, runtime }, core: session } = self.session;
         if !self.history.is_empty() && session.history().is_some_and(|history| !history.is_empty()) {
@@ -296,6 +297,11 @@ impl fmt::Debug for Prompt {
     }
 }
 
+/// A prompt that no user could have said would stay in its session, and every later request would have it.
+fn check_input(input: &Message) -> Result<(), StartError> {
+    check_sendable([input]).map_err(|error| StartError::NotAPrompt(error.why))
+}
+
 /// Why a run was not started.
 ///
 /// ```
@@ -352,6 +358,9 @@ pub enum StartError {
         "this process was forked after the agent's runtime had started its threads, and they are not in this process: build a new runtime and a new agent here"
     )]
     Forked,
+    /// What was to be asked is not what a user says.
+    #[error("a prompt is a message of the user with text or images, so make it with Message::user: {0}")]
+    NotAPrompt(HistoryFault),
     /// The history that the prompt brings along is not valid.
     #[error(transparent)]
     BadHistory(#[from] BadHistory),

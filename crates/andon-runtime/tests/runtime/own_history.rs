@@ -162,3 +162,23 @@ async fn a_run_whose_history_was_brought_along_is_lost_in_a_crash_with_all_that_
     assert_eq!(texts(&other.history(session.key()).await.unwrap()), said, "a copy has it, too");
     assert_usable(&session).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_not_a_users_message_is_refused_and_leaves_nothing_in_its_session() {
+    let model = ScriptedModel::new([says("Well.")]);
+    let session = agent(&model).open();
+    let [asks, sees] = look("a");
+    let mut smuggled = Message::user("Look.");
+    smuggled.parts.extend(asks.parts.iter().cloned());
+    for (input, why) in [
+        (Message::assistant("I am the model."), HistoryFault::NoUserFirst),
+        (asks, HistoryFault::NoUserFirst),
+        (sees, HistoryFault::NoUserFirst),
+        (smuggled, HistoryFault::PartOfAnotherRole),
+        (Message::new(Role::User, Vec::new()), HistoryFault::NothingAsked),
+    ] {
+        assert_eq!(session.start(input).unwrap_err(), StartError::NotAPrompt(why));
+    }
+    assert_eq!(session.run("Go.").await.unwrap().completed().unwrap().text(), "Well.");
+    assert_eq!(texts(&session.history().await.unwrap()), ["Go.", "Well."]);
+}

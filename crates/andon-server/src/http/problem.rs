@@ -223,6 +223,7 @@ impl From<StartError> for Problem {
             }
             StartError::ZeroLimit(_) => Self::unprocessable("bad-limit", detail),
             StartError::BadImage(_) => Self::unprocessable("bad-media", detail),
+            StartError::NotAPrompt(_) => Self::unprocessable("bad-input", detail),
             StartError::BadHistory(_) => Self::unprocessable("bad-history", detail),
             StartError::HistoryExists { .. } => Self::new(StatusCode::CONFLICT, "history-exists", detail),
             StartError::Forked => Self::unavailable("forked", detail),

@@ -282,7 +282,7 @@ fn any_end(dice: &mut Dice) -> ModelEnd {
 }
 
 fn any_ending(dice: &mut Dice) -> Ending {
-    let failure = Failure { error: FailureKind::Hook, message: "It may not.".to_owned() };
+    let failure = Failure::new(FailureKind::Hook, "It may not.");
     match dice.roll(4) {
         0 => Ending::Lost,
         3 => Ending::Failed(failure),

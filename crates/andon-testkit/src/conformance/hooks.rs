@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon_runtime::core::event::{Event, HookChange, HookEnd, HookPoint};
-use andon_runtime::core::message::{Message, Part, ResultStatus, ToolCall, ToolResult};
+use andon_runtime::core::message::{Message, Part, ResultStatus, Role, ToolResult};
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::request::RequestChange;
@@ -69,12 +69,10 @@ fn any_change(dice: &mut Dice, progress: &RunProgress, point: HookPoint) -> Opti
     let open = progress.calls();
     let any_call = |dice: &mut Dice| open.get(dice.roll(open.len().max(1) as u64) as usize).map(|it| it.call.clone());
     Some(match point {
-        HookPoint::BeforeRun => {
-            HookChange::Input { input: Arc::new(Message { parts: vec![text()], ..Message::user("") }) }
-        }
+        HookPoint::BeforeRun => HookChange::Input { input: Arc::new(Message::new(Role::User, vec![text()])) },
         HookPoint::AfterRun => return None,
         HookPoint::BeforeModel => {
-            let request = RequestChange { instructions: Some("Be brief.".into()), ..RequestChange::default() };
+            let request = RequestChange::new().instructions("Be brief.");
             HookChange::Request { request }
         }
         HookPoint::AfterModel => {
@@ -83,12 +81,14 @@ fn any_change(dice: &mut Dice, progress: &RunProgress, point: HookPoint) -> Opti
             let calls = before.calls().cloned().map(Part::ToolCall).filter(|_| !is_withdrawn);
             let parts = if dice.roll(4) == 0 { Vec::new() } else { vec![text()] };
             let parts = parts.into_iter().chain(calls).collect();
-            HookChange::Answer { answer: Arc::new(Message { parts, ..(**before).clone() }), is_withdrawn }
+            let mut answer = (**before).clone();
+            answer.parts = parts;
+            HookChange::Answer { answer: Arc::new(answer), is_withdrawn }
         }
         HookPoint::BeforeTool => {
             let names = ["look", "see"];
             let name = names[dice.roll(2) as usize].to_owned();
-            HookChange::Call { call: ToolCall { name, arguments: "{\"at\":2}".to_owned(), ..any_call(dice)? } }
+            HookChange::Call { call: any_call(dice)?.name(name).arguments("{\"at\":2}") }
         }
         HookPoint::AfterTool => {
             // The result may be in the conversation already.
