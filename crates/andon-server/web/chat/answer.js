@@ -248,8 +248,6 @@ const COMPLETED = {
   refused: "The model refused to continue.",
 };
 
-/* Copying: the text as it was written, not as it is shown. */
-
 /** What a prompt brought along: it was said elsewhere, and begins the conversation. */
 function broughtAlong(/** @type {Api.Message[]} */ messages) {
   const lines = messages.flatMap(({ role, parts }) => parts.map((part) => h("div", { class: "line", dir: "auto" }, `${SPEAKER[role] ?? role}: `, spoken(part))));
@@ -267,6 +265,8 @@ function spoken(/** @type {Api.Part} */ part) {
     default: return longText(part.text);
   }
 }
+
+/* Copying: the text as it was written, not as it is shown. */
 
 const promptText = (/** @type {ChatRun} */ { prompt }) => (prompt ?? []).map((part) => ("text" in part ? part.text : "")).join("\n");
 const answerText = (/** @type {ChatRun} */ { parts }) => parts.filter((part) => part.kind === "text").map(textOf).join("\n\n");
