@@ -347,7 +347,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Puts the model and each tool that it has so far inside another one. For test kits.
+    /// Puts the model and each tool that it has so far inside another one. For test kits. An agent that was given no name is
+    /// given the default one, so that an agent of the kit's can go on in its sessions.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn inside(
@@ -355,6 +356,7 @@ impl AgentBuilder {
         model: impl FnOnce(Arc<dyn Model>) -> Arc<dyn Model>,
         tool: impl FnMut(Arc<dyn Tool>) -> Arc<dyn Tool>,
     ) -> Self {
+        self.name.get_or_insert_with(|| NO_NAME.to_owned());
         self.model = self.model.map(model);
         self.tools = self.tools.into_iter().map(tool).collect();
         self
