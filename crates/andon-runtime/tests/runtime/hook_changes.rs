@@ -307,7 +307,7 @@ async fn an_approval_does_not_fit_a_call_of_another_tool_with_the_same_arguments
     let run = start_until(&session, "Do it.", is_question).await;
     let first = run.approvals().remove(0);
     run.decide(&id("g")).approve_exactly(first.digest()).by("ada").send().unwrap();
-    let danger = ToolCall { id: id("g"), name: "danger".into(), arguments: "{}".into() };
+    let danger = ToolCall::new(id("g"), "danger", "{}");
     let is_second = |event: &Event| matches!(event, Event::ApprovalRequested { arguments, .. } if *arguments == Some(danger.digest_with_name()));
     until(&run, is_second).await;
     settle_down().await;
