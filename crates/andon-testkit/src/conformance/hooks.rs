@@ -34,6 +34,8 @@ pub(super) fn kind(event: &Event) -> Option<&'static str> {
             HookChange::Answer { .. } => "answer",
             HookChange::Call { .. } => "call",
             HookChange::Result { .. } => "result",
+            #[cfg(not(andon_whole))]
+            _ => return None,
         },
         Event::RunSettled { outcome } if matches!(**outcome, Ending::Failed(_)) => "failed run",
         _ => return None,
@@ -97,5 +99,7 @@ fn any_change(dice: &mut Dice, progress: &RunProgress, point: HookPoint) -> Opti
             let id = any_call(dice).map(|call| call.id).or(last)?;
             HookChange::Result { result: Arc::new(ToolResult::text(id, ResultStatus::Ok, "Hidden.")) }
         }
+        #[cfg(not(andon_whole))]
+        _ => return None,
     })
 }

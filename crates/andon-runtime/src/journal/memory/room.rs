@@ -196,6 +196,8 @@ fn weight_of_change(change: &HookChange) -> usize {
         HookChange::Request { request } => weight_of_request(request),
         HookChange::Call { call } => call.name.len() + call.arguments.len(),
         HookChange::Result { result } => weight_of_result(result),
+        #[cfg(not(andon_whole))]
+        _ => 0,
     };
     size_of::<HookChange>() + said
 }
@@ -222,6 +224,8 @@ pub(super) fn weight_of_addendum(what: &AddendumKind) -> usize {
         AddendumKind::CompensationFinished { result, .. } => weight_of_result(result),
         AddendumKind::Undelivered { parts, .. } => parts.iter().map(Part::weight).sum(),
         AddendumKind::UsageCorrected { .. } => size_of::<Used>(),
+        #[cfg(not(andon_whole))]
+        _ => 0,
     };
     ENTRY + said
 }
