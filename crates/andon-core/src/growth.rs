@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A struct that may get another field is `#[non_exhaustive]`: other crates make it with `new` and the methods that [`with!`]
+//! 1. A struct that may get another field is `#[non_exhaustive]`: other crates make it with `new` and the methods that `with!`
 //!    writes, and name in a pattern the fields that they want, and `..`.
 //! 2. An enum that may get another variant is non-exhaustive for whoever uses it, and not for us: under `cfg(andon_whole)`, which
 //!    every linted build of this workspace sets, it is an ordinary enum, and the `_` arms that our other crates have for it are

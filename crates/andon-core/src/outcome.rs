@@ -28,7 +28,7 @@ pub use crate::ending::{Ending, Failure, FailureKind, ModelStop};
 /// # let receipt = Receipt::unknown(&RunId::new("r")?, &SessionKey::new("app", "ada", "monday")?);
 /// # let message = Some(Arc::new(Message::assistant("One, ")));
 /// # let ending = Arc::new(Ending::Cancelled { reason: Reason::Requested });
-/// # let outcome = Arc::new(Outcome { ending, message, usage: Used::NONE, receipt });
+/// # let outcome = Arc::new(Outcome::new(ending, message, Used::NONE, receipt));
 /// // Ada stopped the run: `agent.run("Count to two").await?`
 /// assert_eq!((outcome.stop_reason(), outcome.text_so_far()), ("cancelled", "One, ".to_owned()));
 /// assert!(outcome.completed().is_err());
