@@ -57,7 +57,7 @@
 //! # use andon::{Agent, Practice};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let agent = Agent::builder().model(Practice::instant()).build()?;
+//! # let agent = Agent::builder().model(Practice::new()).build()?;
 //! let run = agent.start("Be silent, then answer")?;
 //! let from_a_thread = agent.clone();
 //! std::thread::spawn(move || from_a_thread.cancel());

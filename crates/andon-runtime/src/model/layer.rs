@@ -19,7 +19,7 @@ use crate::model::rendering::Rendering;
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 ///
-/// use andon::{Agent, Answer, Model, ModelLayer, Piece, Practice, Request};
+/// use andon::{Agent, Answer, Model, ModelLayer, ModelRequest, Piece, Practice};
 ///
 /// /// Counts the calls, and shouts.
 /// struct Loud<M> {
@@ -32,7 +32,7 @@ use crate::model::rendering::Rendering;
 ///         &self.inner
 ///     }
 ///
-///     fn call(&self, request: Request) -> Box<dyn Answer> {
+///     fn call(&self, request: ModelRequest) -> Box<dyn Answer> {
 ///         self.calls.fetch_add(1, Ordering::SeqCst);
 ///         self.inner.call(request).map_pieces(|piece| match piece {
 ///             Piece::Text(text) => Ok(Piece::Text(text.to_uppercase())),
