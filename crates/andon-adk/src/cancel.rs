@@ -8,7 +8,7 @@
 //!    does not exist is reported as such.
 //! 4. A stop is almost never refused for its form: no body, `null` and unknown fields all mean the same.
 
-use andon_runtime::{Ending, Force, Reason, RunId, State as RunState};
+use andon_runtime::{Ending, Force, Reason, RunId, RunState};
 use andon_server::dialect::{Json, MAX_NOTE, MayWait, Path, Principal, Problem};
 use andon_server::{CancelOrder, Scope};
 use axum::extract::{FromRequest, Request, State};

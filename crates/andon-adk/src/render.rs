@@ -20,7 +20,8 @@ use andon_runtime::core::event::{Accepted, Approval, HookChange, HookPoint, Mode
 use andon_runtime::core::standing::StandingFold;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, Role, RunId, State, StateMap, ToolCall, ToolResult, Used,
+    CallId, Event, FeedItem, Kind, Message, ModelStop, Record, Role, RunId, RunState, StateMap, ToolCall, ToolResult,
+    Used,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -150,7 +151,7 @@ impl Rendering {
 
     /// Whether the run cannot go on until a person decides.
     pub(crate) fn waits(&self) -> bool {
-        self.standing.state() == State::Waiting && !self.calls.iter().any(|open| open.question == Question::Answered)
+        self.standing.state() == RunState::Waiting && !self.calls.iter().any(|open| open.question == Question::Answered)
     }
 
     /// A person has answered: the run goes on, although that is not recorded yet.

@@ -29,7 +29,7 @@ use crate::request::RequestChange;
 use crate::standing::{Lifecycle, RunStanding, StandingFold};
 use crate::usage::{Usage, Used};
 
-pub use crate::standing::{Phase, State};
+pub use crate::standing::{Phase, RunState};
 pub use call::{Call, CallState};
 pub use fold::FoldError;
 use turn::Turn;
@@ -167,7 +167,7 @@ impl RunProgress {
     }
 
     /// The run's state, in the words of the API.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RunState {
         self.standing.state()
     }
 

@@ -20,7 +20,7 @@ use crate::id::CallId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
-pub enum State {
+pub enum RunState {
     /// It waits for its session.
     Queued,
     /// It is being worked on.
@@ -59,7 +59,7 @@ pub enum Phase {
 #[non_exhaustive]
 pub struct RunStanding {
     /// Its state.
-    pub state: State,
+    pub state: RunState,
     /// What it is doing, or `None` once it has settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -68,11 +68,11 @@ pub struct RunStanding {
     pub force: Option<Force>,
 }
 
-crate::with!(RunStanding: state: State, phase: into Option<Phase>, force: into Option<Force>);
+crate::with!(RunStanding: state: RunState, phase: into Option<Phase>, force: into Option<Force>);
 
 impl RunStanding {
     /// A run in this state.
-    pub const fn new(state: State, phase: Option<Phase>, force: Option<Force>) -> Self {
+    pub const fn new(state: RunState, phase: Option<Phase>, force: Option<Force>) -> Self {
         Self { state, phase, force }
     }
 }
@@ -177,13 +177,13 @@ impl StandingFold {
     }
 
     /// The run's state, in the words of the API.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RunState {
         match (self.lifecycle, self.force) {
-            (Lifecycle::Settled, _) => State::Settled,
-            (_, Some(_)) => State::Cancelling,
-            (Lifecycle::Queued, None) => State::Queued,
-            (Lifecycle::Running, None) if self.phase() == Phase::Waiting => State::Waiting,
-            (Lifecycle::Running, None) => State::Running,
+            (Lifecycle::Settled, _) => RunState::Settled,
+            (_, Some(_)) => RunState::Cancelling,
+            (Lifecycle::Queued, None) => RunState::Queued,
+            (Lifecycle::Running, None) if self.phase() == Phase::Waiting => RunState::Waiting,
+            (Lifecycle::Running, None) => RunState::Running,
         }
     }
 
@@ -231,7 +231,7 @@ impl StandingFold {
     /// State, phase and force together.
     pub fn told(&self) -> RunStanding {
         let state = self.state();
-        let phase = (state != State::Settled).then(|| self.phase());
+        let phase = (state != RunState::Settled).then(|| self.phase());
         RunStanding { state, phase, force: self.force }
     }
 }

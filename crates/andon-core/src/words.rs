@@ -5,7 +5,7 @@ use crate::ending::{Ending, FailureKind, ModelStop};
 use crate::event::{Approval, Effect, Event, HookEnd, HookPoint, ModelEnd, Refusal};
 use crate::reason::Reason;
 use crate::receipt::Verdict;
-use crate::standing::{Phase, State};
+use crate::standing::{Phase, RunState};
 use crate::usage::Provenance;
 
 macro_rules! words {
@@ -48,7 +48,7 @@ words! {
         RunCancelled "run_cancelled", Lost "lost";
     ReplyKind: Accepted "accepted", Hardened "hardened", AlreadyCancelling "already_cancelling", TooLate "too_late",
         NotRunning "not_running", Armed "armed", NotFound "not_found";
-    State: Queued "queued", Running "running", Waiting "waiting", Cancelling "cancelling", Settled "settled";
+    RunState: Queued "queued", Running "running", Waiting "waiting", Cancelling "cancelling", Settled "settled";
     Verdict: Finished "finished", NeverStarted "never_started", Cut "cut", Unknown "unknown", Late "late",
         Leaked "leaked", Detached "detached";
 }
@@ -88,7 +88,10 @@ mod tests {
         check(&[Provenance::ReportedRunning, Provenance::LookedUp], Provenance::as_str);
         check(&[Reason::ClientDisconnected, Reason::ApprovalDenied, Reason::OwnerLost], Reason::as_str);
         check(&[Refusal::UnknownTool, Refusal::DeniedByPerson, Refusal::RunCancelled], Refusal::as_str);
-        check(&[State::Queued, State::Running, State::Waiting, State::Cancelling, State::Settled], State::as_str);
+        check(
+            &[RunState::Queued, RunState::Running, RunState::Waiting, RunState::Cancelling, RunState::Settled],
+            RunState::as_str,
+        );
         check(&[Verdict::NeverStarted, Verdict::Late], Verdict::as_str);
     }
 }

@@ -190,7 +190,7 @@ mod sense {
         ];
         let done = || run([settled(cancelled())]);
         assert_refused(events.map(|event| (done(), event, "the run has settled")).into());
-        assert_eq!((done().state(), done().ending()), (State::Settled, Some(&Arc::new(cancelled()))));
+        assert_eq!((done().state(), done().ending()), (RunState::Settled, Some(&Arc::new(cancelled()))));
     }
 
     #[test]
@@ -335,11 +335,11 @@ mod next {
     #[test]
     fn a_call_that_waits_for_a_person_holds_up_nothing_but_itself() {
         let one = asked(&["a", "b"], [approval_requested("a")]);
-        assert_eq!((step(&one), one.state()), (start(&["b"]), State::Running));
+        assert_eq!((step(&one), one.state()), (start(&["b"]), RunState::Running));
         let both = asked(&["a", "b"], [approval_requested("a"), tool_started("b")]);
         assert_eq!((step(&both), both.phase()), (start(&[]), Phase::Tools));
         let alone = asked(&["a", "b"], [approval_requested("a"), tool_started("b"), tool_finished("b")]);
-        assert_eq!((step(&alone), alone.state()), (Step::AwaitApproval, State::Waiting));
+        assert_eq!((step(&alone), alone.state()), (Step::AwaitApproval, RunState::Waiting));
         let yes = asked(&["a"], [approval_requested("a"), approved("a")]);
         assert_eq!(step(&yes), start(&["a"]));
         let no = asked(&["a"], [approval_requested("a"), denied("a"), refused("a")]);
@@ -351,7 +351,7 @@ mod next {
         let no = || [approval_requested("a"), denied("a")];
         assert_eq!(step(&asked(&["a", "b"], no())), start(&["b"]));
         let other = asked(&["a", "b"], no().into_iter().chain([approval_requested("b")]));
-        assert_eq!((step(&other), other.state()), (Step::AwaitApproval, State::Waiting));
+        assert_eq!((step(&other), other.state()), (Step::AwaitApproval, RunState::Waiting));
         let alone = asked(&["a"], no());
         let message = "a call that was denied was not closed; this is a defect in Andon";
         let defect = Ending::Failed(Failure::new(FailureKind::Internal, message));
@@ -365,7 +365,7 @@ mod next {
         assert_eq!(step(&asked(&["a"], [stop()])), start(&["a"]));
         assert_eq!(step(&asked(&["a"], [stop(), tool_started("a")])), start(&[]));
         let turn_ended = asked(&["a"], [stop(), tool_started("a"), tool_finished("a")]);
-        assert_eq!((step(&turn_ended), turn_ended.state()), (settle(cancelled()), State::Cancelling));
+        assert_eq!((step(&turn_ended), turn_ended.state()), (settle(cancelled()), RunState::Cancelling));
         let last = [model_started(1), stop(), message(Message::assistant("So.")), answered(1, ModelStop::EndTurn)];
         assert_eq!(step(&run(last)), settle(completed()), "that turn was the last one");
     }
@@ -470,7 +470,7 @@ mod history {
     fn a_run_that_never_started_adds_nothing() {
         let progress = fold([cancel_requested(Force::Graceful), Event::RunQuieted, settled(cancelled())]).unwrap();
         assert!(progress.messages().is_empty());
-        assert_eq!((progress.state(), progress.last_answer()), (State::Settled, None));
+        assert_eq!((progress.state(), progress.last_answer()), (RunState::Settled, None));
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn recovered(progress: &RunProgress, closing: &[Event]) -> RunProgress {
 #[test]
 fn after_a_crash_anywhere_the_closing_events_fold_and_the_run_settles() {
     for (progress, closing) in crashes() {
-        assert_eq!(recovered(&progress, &closing).state(), State::Settled);
+        assert_eq!(recovered(&progress, &closing).state(), RunState::Settled);
     }
 }
 

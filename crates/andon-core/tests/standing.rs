@@ -69,7 +69,7 @@ impl Kept {
 fn looked_at(progress: &RunProgress, kept: &Kept) -> RunStanding {
     let force = kept.force;
     if progress.ending().is_some() {
-        return RunStanding::new(State::Settled, None, force);
+        return RunStanding::new(RunState::Settled, None, force);
     }
     let phase = if !kept.has_started {
         Phase::Queued
@@ -87,10 +87,10 @@ fn looked_at(progress: &RunProgress, kept: &Kept) -> RunStanding {
         Phase::Between
     };
     let state = match (force, phase) {
-        (Some(_), _) => State::Cancelling,
-        (None, Phase::Queued) => State::Queued,
-        (None, Phase::Waiting) => State::Waiting,
-        (None, _) => State::Running,
+        (Some(_), _) => RunState::Cancelling,
+        (None, Phase::Queued) => RunState::Queued,
+        (None, Phase::Waiting) => RunState::Waiting,
+        (None, _) => RunState::Running,
     };
     RunStanding::new(state, Some(phase), force)
 }
@@ -134,18 +134,18 @@ fn events_that_make_no_sense_are_applied_as_far_as_possible() {
         assert!(fold.open_approvals() as usize <= CALLS.len(), "{fold:?}");
     }
     fold.take(&settled(completed()));
-    assert_eq!((fold.state(), fold.open_approvals()), (State::Settled, 0));
+    assert_eq!((fold.state(), fold.open_approvals()), (RunState::Settled, 0));
 }
 
 #[test]
 fn with_two_approvals_open_and_one_denied_the_run_still_waits() {
     let progress = asked(&["a", "b"], [approval_requested("a"), approval_requested("b"), denied("a")]);
-    assert_eq!((progress.state(), progress.phase()), (State::Waiting, Phase::Waiting));
+    assert_eq!((progress.state(), progress.phase()), (RunState::Waiting, Phase::Waiting));
 }
 
 #[test]
 fn a_run_that_will_stop_after_its_turn_is_cancelling_already() {
     let progress = run([model_started(1), cancel_requested(Force::AfterTurn)]);
-    let expected = RunStanding::new(State::Cancelling, Some(Phase::Model), Some(Force::AfterTurn));
+    let expected = RunStanding::new(RunState::Cancelling, Some(Phase::Model), Some(Force::AfterTurn));
     assert_eq!(progress.standing(), expected);
 }

@@ -21,7 +21,7 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
         quote! {
             #error
             #[allow(missing_docs, dead_code)]
-            #visibility fn #name() -> &'static ::andon::FnTool { loop {} }
+            #visibility fn #name() -> &'static ::andon::__private::FnTool { loop {} }
         }
     })
 }
@@ -42,10 +42,10 @@ fn expand(options: TokenStream, function: &Function) -> Result<TokenStream, Erro
     let Function { docs, visibility, .. } = function;
     Ok(quote! {
         #(#docs)*
-        #visibility fn #name() -> &'static #andon::FnTool {
+        #visibility fn #name() -> &'static #andon::__private::FnTool {
             #arguments
-            static __ANDON_TOOL: ::std::sync::LazyLock<#andon::FnTool> = ::std::sync::LazyLock::new(|| {
-                #andon::FnTool::from_spec(#spec, #call) #compensation
+            static __ANDON_TOOL: ::std::sync::LazyLock<#andon::__private::FnTool> = ::std::sync::LazyLock::new(|| {
+                #andon::__private::FnTool::from_spec(#spec, #call) #compensation
             });
             &__ANDON_TOOL
         }
@@ -122,7 +122,7 @@ fn spec(options: &Options, function: &Function, andon: &Path) -> Result<TokenStr
     let mut set = TokenStream::new();
     if let Some(effect) = options.effect {
         let variant = Ident::new(effect, Span::call_site());
-        set.extend(quote! { spec.effect = #andon::Effect::#variant; });
+        set.extend(quote! { spec.effect = #andon::__private::Effect::#variant; });
     }
     if let Some(grace) = options.grace.map(milliseconds) {
         set.extend(quote! { spec.grace = #grace; });
@@ -137,7 +137,7 @@ fn spec(options: &Options, function: &Function, andon: &Path) -> Result<TokenStr
                 quote!(Finish { within: #within })
             }
         };
-        set.extend(quote! { spec.on_cancel = #andon::OnCancel::#variant; });
+        set.extend(quote! { spec.on_cancel = #andon::__private::OnCancel::#variant; });
     }
     if let Some(timeout) = options.timeout.map(milliseconds) {
         set.extend(quote! { spec.timeout = ::core::option::Option::Some(#timeout); });
@@ -236,7 +236,7 @@ fn call(function: &Function, callee: Callee<'_>, parameters: &[Parameter], andon
     let returned = quote_spanned! { span => #andon::__private::returned(returned) };
     let work = if function.signature.asyncness.is_some() {
         quote_spanned! { here =>
-            #andon::Work::task(async move {
+            #andon::__private::Work::task(async move {
                 #read
                 let returned = #path(#values).await;
                 #returned
@@ -244,7 +244,7 @@ fn call(function: &Function, callee: Callee<'_>, parameters: &[Parameter], andon
         }
     } else {
         quote_spanned! { here =>
-            #andon::Work::blocking(move || {
+            #andon::__private::Work::blocking(move || {
                 #read
                 let returned = #path(#values);
                 #returned
@@ -252,12 +252,12 @@ fn call(function: &Function, callee: Callee<'_>, parameters: &[Parameter], andon
         }
     };
     match cleanup {
-        None => quote! { |invocation: #andon::Invocation| #work },
+        None => quote! { |invocation: #andon::__private::Invocation| #work },
         Some(cleanup) => quote! {
-            |invocation: #andon::Invocation| #andon::__private::cleaned(
+            |invocation: #andon::__private::Invocation| #andon::__private::cleaned(
                 invocation,
                 #cleanup,
-                |invocation: #andon::Invocation, begun: #andon::__private::Begun| #work,
+                |invocation: #andon::__private::Invocation, begun: #andon::__private::Begun| #work,
             )
         },
     }
@@ -391,7 +391,7 @@ mod tests {
         let function = "/// A.\npub(crate) async fn a(url: &str) {}".parse().unwrap();
         let expanded = tool(TokenStream::new(), function).to_string();
         assert!(expanded.contains("compile_error"), "{expanded}");
-        assert!(expanded.contains("pub (crate) fn a () -> & 'static :: andon :: FnTool"), "{expanded}");
+        assert!(expanded.contains("pub (crate) fn a () -> & 'static :: andon :: __private :: FnTool"), "{expanded}");
     }
 
     #[test]

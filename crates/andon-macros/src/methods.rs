@@ -42,7 +42,7 @@ pub(crate) fn tools(options: TokenStream, block: TokenStream) -> TokenStream {
             impl #of_impl #of_type #clause {
                 /// Its methods that are tools, which share it.
                 #[allow(unreachable_pub, clippy::vec_init_then_push)]
-                pub fn tools(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<#andon::FnTool>
+                pub fn tools(self: &::std::sync::Arc<Self>) -> ::std::vec::Vec<#andon::__private::FnTool>
                 where
                     Self: ::core::marker::Send + ::core::marker::Sync + 'static,
                 {
@@ -187,7 +187,7 @@ impl Method {
                 #arguments
                 #[allow(unused_variables)]
                 let this = ::std::sync::Arc::clone(self);
-                #andon::FnTool::from_spec(#spec, move |invocation| {
+                #andon::__private::FnTool::from_spec(#spec, move |invocation| {
                     #[allow(unused_variables)]
                     let this = ::std::sync::Arc::clone(&this);
                     (#call)(invocation)

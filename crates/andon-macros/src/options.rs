@@ -21,7 +21,7 @@ const DEFAULT_COMPENSATION: u64 = 10_000;
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
-    /// The variant of `andon::Effect`.
+    /// The variant of `andon::tool::Effect`.
     pub(crate) effect: Option<&'static str>,
     pub(crate) grace: Option<u64>,
     pub(crate) on_cancel: Option<OnCancel>,

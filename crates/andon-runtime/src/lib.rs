@@ -57,7 +57,7 @@ pub use andon_core::id::{CallId, IdError, RunId, SessionId, SessionKey};
 pub use andon_core::limits::Limits;
 pub use andon_core::message::{Content, Message, Part, Role, Signature, ToolCall, ToolResult};
 pub use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop, Outcome};
-pub use andon_core::progress::{Phase, State};
+pub use andon_core::progress::{Phase, RunState};
 pub use andon_core::receipt::{Receipt, Verdict};
 pub use andon_core::request::{ModelSettings, Thinking, ToolChoice};
 pub use andon_core::standing::RunStanding;
@@ -76,10 +76,11 @@ pub use journal::{
     RequestFate,
 };
 pub use lanes::BoxFuture;
-pub use lanes::clock::{Clock, SystemClock, TestClock};
 #[cfg(feature = "testing")]
-pub use lanes::probe::GateCounts;
-pub use lanes::probe::Probe;
+pub use lanes::clock::TestClock;
+pub use lanes::clock::{Clock, SystemClock};
+#[cfg(feature = "testing")]
+pub use lanes::probe::{GateCounts, Probe};
 pub use live::DecideError;
 pub use live::approval::{ApprovalDecision, PendingApproval, Undecided};
 pub use live::cord::{Cancel, Cord, Reply};

@@ -14,7 +14,7 @@ use andon_runtime::core::event::{AddendumKind, Event};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     Agent, AgentBuilder, AgentReply, Cancel, CompensateError, DecideError, FeedItem, FnTool, JournalError, Limits,
-    ModelError, OnCancel, Piece, Retry, Run, Runtime, Session, StartError, State, Verdict, WhenBusy,
+    ModelError, OnCancel, Piece, Retry, Run, RunState, Runtime, Session, StartError, Verdict, WhenBusy,
 };
 use tokio::time::sleep;
 
@@ -406,7 +406,7 @@ async fn question_after_a_restart(world: World) {
             let agent = agent.tool(tools::quick("quick", &log)).tool(danger).build();
             let Some(Ok(session)) = agent.ok().map(|agent| agent.session(LOCAL, "s")) else { return };
             let Ok(run) = session.start("Do it.") else { return };
-            while run.state() != State::Waiting {
+            while run.state() != RunState::Waiting {
                 sleep(millis(1)).await;
             }
         })

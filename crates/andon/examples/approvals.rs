@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, DecideError, Event, FeedItem, FnTool, PendingApproval, Practice, Run, State, Verdict};
+use andon::run::DecideError;
+use andon::tool::FnTool;
+use andon::{Agent, Cancel, Event, FeedItem, PendingApproval, Practice, Run, RunState, Verdict};
 use serde_json::json;
 
 #[tokio::main]
@@ -31,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = agent.start("Launch")?;
     let call = question(&run).await.ok_or("nobody was asked")?;
     println!("while it waits its state is {:?}", run.state());
-    assert_eq!(run.state(), State::Waiting);
+    assert_eq!(run.state(), RunState::Waiting);
     run.cancel(Cancel::graceful().by("ada"));
     assert_eq!(call.approve().by("bob").send(), Err(DecideError::TooLate));
     let outcome = run.outcome().await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Cursor, Event, FeedItem, Practice};
+use andon::feed::Cursor;
+use andon::{Agent, Cancel, Event, FeedItem, Practice};
 use tokio::time::sleep;
 
 #[tokio::main]

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use andon::{Agent, CallDecision, Cancel, Practice, Reason, RequestDecision, ResultDecision, Verdict, tool};
+use andon::hook::{CallDecision, RequestDecision, ResultDecision};
+use andon::{Agent, Cancel, Practice, Reason, Verdict, tool};
 
 /// Shreds a file.
 #[tool]

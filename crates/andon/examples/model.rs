@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, FeedItem, ModelError, ModelStop, Piece, Provenance, StreamModel, Usage};
+use andon::model::{ModelError, ModelStop, Piece, StreamModel};
+use andon::run::Provenance;
+use andon::{Agent, Cancel, FeedItem, Usage};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

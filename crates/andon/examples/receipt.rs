@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Effect, FnTool, Practice, Verdict};
+use andon::tool::{Effect, FnTool};
+use andon::{Agent, Cancel, Practice, Verdict};
 use serde_json::json;
 
 #[tokio::main]

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use andon::agent::AgentReply;
 use andon::core::cancel::ReplyKind;
-use andon::{Agent, AgentReply, Cancel, Practice, Reason, StartError, WhenBusy};
+use andon::run::StartError;
+use andon::{Agent, Cancel, Practice, Reason, WhenBusy};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Event, FeedItem, FnTool, Force, Practice};
+use andon::tool::FnTool;
+use andon::{Agent, Cancel, Event, FeedItem, Force, Practice};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;

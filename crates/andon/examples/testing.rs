@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Effect, FeedItem, FnTool};
+use andon::tool::{Effect, FnTool};
+use andon::{Agent, Cancel, FeedItem};
 use andon_testkit::{Act, ScriptedModel, assert_nothing_lost, explore};
 use serde_json::json;
 use tokio::time::sleep;

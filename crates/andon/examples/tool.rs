@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Event, FeedItem, Invocation, Practice, Remains, tools};
+use andon::run::Remains;
+use andon::tool::Invocation;
+use andon::{Agent, Cancel, Event, FeedItem, Practice, tools};
 use tokio::time::sleep;
 
 /// Stands in for a service that runs jobs.

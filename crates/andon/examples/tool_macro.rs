@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use andon::{Agent, AsJson, Cancel, Cord, Delta, FeedItem, Kind, Practice, Progress, Tool, Verdict, tool};
+use andon::feed::Kind;
+use andon::tool::{AsJson, Progress, Tool};
+use andon::{Agent, Cancel, Cord, Delta, FeedItem, Practice, Verdict, tool};
 use tokio::time::sleep;
 
 #[tool(effect = "read_only", grace = "1s")]

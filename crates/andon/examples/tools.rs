@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use andon::{Agent, Cancel, Effect, Event, FeedItem, Practice, Run, Verdict, schemars, tool};
+use andon::tool::Effect;
+use andon::{Agent, Cancel, Event, FeedItem, Practice, Run, Verdict, schemars, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::sleep;
@@ -64,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Waits until a tool is on record as started.
-async fn started(run: &Run, tool: &str) -> Option<andon::CallId> {
+async fn started(run: &Run, tool: &str) -> Option<andon::run::CallId> {
     let mut feed = run.feed();
     let mut wanted = None;
     while let Some(item) = feed.next().await {

@@ -24,8 +24,22 @@
 //!
 //! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
 //!
-//! This crate has no code of its own: depend on it, and on no other crate of Andon but `andon-testkit` in tests. Without features it is
-//! the runtime and the practice model. Each feature adds a module:
+//! This crate has no code of its own: depend on it, and on no other crate of Andon but `andon-testkit` in tests. Its root has the names
+//! that most programs use, [`prelude`] those that nearly every file uses, and a module has whatever belongs to one subject:
+//!
+//! | Module | For |
+//! |---|---|
+//! | [`mod@agent`] | building agents, their sessions, and the errors of both |
+//! | [`run`] | prompts, outcomes and receipts in full, and a person's approvals |
+//! | [`feed`] | reading a run from any place |
+//! | [`mod@tool`] | tools, what they are called with, what they return |
+//! | [`hook`] | seeing and changing what happens in a run |
+//! | [`model`] | a model of your own, layers around one, settings |
+//! | [`journal`] | where runs are recorded, and what is on record |
+//! | [`observe`] | being told everything that happens in a runtime |
+//! | [`core`] | the rules, as plain values: messages, events, figures |
+//!
+//! Without features it is the runtime and the practice model. Each feature adds a module:
 //!
 //! | Feature | Adds |
 //! |---|---|
@@ -48,7 +62,17 @@ pub use andon_adk as adk;
 #[cfg(feature = "models")]
 pub use andon_models as models;
 pub use andon_practice::{self as practice, Practice};
-pub use andon_runtime::*;
+pub use andon_runtime::core;
+pub use andon_runtime::{
+    Agent, Cancel, Cord, Delta, Ending, Event, Feed, FeedItem, Force, Limits, Message, NotCompleted, OnDisconnect,
+    Outcome, PendingApproval, Prompt, Reason, Receipt, Reply, ReplyKind, Run, RunId, RunState, Runtime, Session,
+    SessionKey, ToolError, Usage, Verdict, WhenBusy, tool, tools,
+};
+/// A program that starts processes calls the first at the beginning of `main`, or names a helper program with the second.
+pub use andon_runtime::{init, set_helper};
+/// For a tool's arguments: `#[derive(serde::Deserialize, schemars::JsonSchema)]`. A program that has no dependency on `serde` and
+/// `schemars` of its own says where they are: `#[serde(crate = "andon::serde")]`, `#[schemars(crate = "andon::schemars")]`.
+pub use andon_runtime::{schemars, serde, serde_json};
 #[cfg(feature = "server")]
 pub use andon_server as server;
 #[cfg(feature = "sqlite")]
@@ -59,6 +83,90 @@ pub use andon_telemetry as telemetry;
 pub use andon_tools as tools;
 #[cfg(feature = "mcp")]
 pub use andon_tools::mcp;
+
+/// What nearly every file that uses Andon names: `use andon::prelude::*;`.
+///
+/// ```
+/// use andon::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder().model(Practice::instant()).limits(Limits::new().turns(3)).build()?;
+/// let text = agent.run("Tell me a short story").await?.completed()?.text();
+/// # assert!(!text.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+pub mod prelude {
+    pub use crate::{
+        Agent, Cancel, Cord, Event, FeedItem, Limits, Message, Outcome, Practice, Reason, Run, Runtime, Session,
+        ToolError, tool, tools,
+    };
+}
+
+/// Building agents, their sessions, and the errors of both.
+pub mod agent {
+    pub use andon_runtime::{
+        Agent, AgentBuilder, AgentReply, BuildError, Retry, Runtime, RuntimeBuilder, Session, SessionError, SessionKey,
+        SessionReply,
+    };
+}
+
+/// Prompts, outcomes and receipts in full, and a person's approvals.
+pub mod run {
+    pub use andon_runtime::{
+        ApprovalDecision, CallId, CompensateError, Compensated, Completed, DecideError, Ending, Failure, FailureKind,
+        Fate, Figure, ModelStop, NotCompleted, Outcome, Pending, PendingApproval, Phase, Prompt, Provenance, Receipt,
+        Recovered, Remains, Run, RunCounts, RunId, RunStanding, RunState, StartError, Undecided, Undo, Usage, Used,
+        Verdict, WaitError, WhenBusy,
+    };
+}
+
+/// Reading a run from any place: the past, then live.
+pub mod feed {
+    pub use andon_runtime::{Cursor, CursorError, Delta, Event, Feed, FeedFact, FeedItem, Kind, Record, Watcher};
+}
+
+/// Tools, what they are called with, what they return. The attribute and the function of this name are about the same thing.
+pub mod tool {
+    pub use andon_runtime::{
+        AsJson, Content, DEFAULT_GRACE, Effect, EffectId, FnTool, Invocation, OnCancel, Progress, Returned,
+        SessionState, StateError, Tool, ToolBuilder, ToolCall, ToolError, ToolOutput, ToolResult, ToolReturn, ToolSpec,
+        Work, tool, tools,
+    };
+}
+
+/// Seeing and changing what happens in a run: one type for what each moment has to show, and one for what may be decided there.
+pub mod hook {
+    pub use andon_runtime::{
+        AfterModel, AfterRun, AfterTool, AnswerDecision, BeforeModel, BeforeRun, BeforeTool, CallDecision, EndDecision,
+        HookReply, ImmediateReply, LaterReply, RequestDecision, ResultDecision, RunDecision,
+    };
+}
+
+/// A model of your own, layers around one, and the settings of a call.
+pub mod model {
+    pub use andon_runtime::{
+        Anchor, AnchorSetup, Answer, BoxFuture, FailedAnswer, Findings, FollowUp, Kind, Lesson, Message, Meter,
+        MeteredCall, Model, ModelError, ModelErrorKind, ModelLayer, ModelRequest, ModelSettings, ModelStop, Part,
+        Piece, Rendering, Retry, Role, Signature, StreamModel, Thinking, ToolCall, ToolChoice, ToolResult,
+    };
+}
+
+/// Where runs are recorded, and what is on record. A journal of your own is tested by `andon_testkit::conformance`.
+pub mod journal {
+    pub use andon_runtime::{
+        Append, AppendDone, Attachment, BadHistory, Batch, BatchStanding, CALIBRATION, Digest, History, HistoryBefore,
+        HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournaledRun,
+        LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter, RunInfo, Scope,
+        SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap, title,
+    };
+}
+
+/// Being told everything that happens in a runtime, once and in order.
+pub mod observe {
+    pub use andon_runtime::{Clock, Observer, Record, ShownAddendum, ShownFact, SystemClock};
+}
 
 /// What the code generated by `#[tool]` uses. Not for direct use.
 #[doc(hidden)]

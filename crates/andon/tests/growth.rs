@@ -14,11 +14,11 @@ const WHOLE: [(&str, &str); 29] = [
     ("andon-core", "Stop"),
     ("andon-core", "Step"),
     ("andon-core", "Why"),
-    ("andon-runtime", "Requested"),
+    ("andon-runtime", "RequestFate"),
     // A provider's adapter or a journal that skipped one would lose what was said.
     ("andon-core", "Entry"),
     ("andon-core", "Role"),
-    ("andon-core", "What"),
+    ("andon-core", "MarkKind"),
     ("andon-core", "Mark"),
     ("andon-core", "Span"),
     ("andon-core", "Lump"),
@@ -38,7 +38,7 @@ const WHOLE: [(&str, &str); 29] = [
     ("andon-models", "Delta"),
     ("andon-models", "Tokens"),
     // For tests, where a literal says most.
-    ("andon-runtime", "Passed"),
+    ("andon-runtime", "GateCounts"),
     ("andon-testkit", "Scene"),
     ("andon-testkit", "Line"),
     ("andon-testkit", "Goal"),

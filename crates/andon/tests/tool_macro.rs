@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon::core::message::{ResultStatus, ToolResult};
-use andon::{
-    AsJson, Cancel, Cord, Effect, EffectId, Event, FeedItem, Invocation, Kind, OnCancel, Progress, Returned,
-    SessionKey, SessionState, Tool, ToolError, ToolOutput, ToolSpec, Undo, Verdict, tool,
+use andon::model::Kind;
+use andon::run::Undo;
+use andon::tool::{
+    AsJson, Effect, EffectId, Invocation, OnCancel, Progress, Returned, SessionState, Tool, ToolOutput, ToolSpec,
 };
+use andon::{Cancel, Cord, Event, FeedItem, SessionKey, ToolError, Verdict, tool};
 use andon_testkit::{Act, ScriptedModel};
 use serde_json::{Value, json};
 
@@ -365,7 +367,7 @@ async fn the_sessions_state_is_read_and_changed_by_the_body() {
 
 #[tool]
 /// Says its key.
-async fn keyed(effect: EffectId, call: Invocation, again: andon::EffectId) -> String {
+async fn keyed(effect: EffectId, call: Invocation, again: andon::tool::EffectId) -> String {
     assert_eq!((effect.as_str(), again.as_str()), (call.effect_id().as_str(), call.effect_id().as_str()));
     format!("{effect} {} {}", call.call, call.input)
 }

@@ -10,7 +10,9 @@ mod common;
 
 use std::sync::Mutex;
 
-use andon::{AsJson, Cord, Progress, Remains, Tool, ToolSpec, Undo, tool, tools};
+use andon::run::{Remains, Undo};
+use andon::tool::{AsJson, Progress, Tool, ToolSpec};
+use andon::{Cord, tool, tools};
 
 use common::*;
 

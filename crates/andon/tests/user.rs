@@ -8,11 +8,13 @@ use andon::core::event::{Addendum, AddendumKind};
 use andon::core::message::ResultStatus;
 use andon::core::time::{Stamp, Wall};
 use andon::core::usage::Awaited;
+use andon::hook::{CallDecision, RequestDecision};
+use andon::journal::{JournaledRun, Record, RunFilter, SessionFilter, StateMap};
+use andon::model::{Kind, ModelRequest, ModelSettings, Part, Role, Thinking, ToolCall, ToolChoice, ToolResult};
+use andon::run::{Failure, FailureKind, Figure, Pending, Provenance, Used};
 use andon::{
-    Agent, CallDecision, Cancel, Ending, Event, Failure, FailureKind, FeedItem, Figure, Force, JournaledRun, Kind,
-    Limits, Message, ModelRequest, ModelSettings, Outcome, Part, Pending, Practice, Provenance, Reason, Record,
-    ReplyKind, RequestDecision, Role, RunFilter, RunId, SessionFilter, SessionKey, State, StateMap, Thinking, ToolCall,
-    ToolChoice, ToolResult, Usage, Used, Verdict, WhenBusy,
+    Agent, Cancel, Ending, Event, FeedItem, Force, Limits, Message, Outcome, Practice, Reason, ReplyKind, RunId,
+    RunState, SessionKey, Usage, Verdict, WhenBusy,
 };
 
 /// What a user's program shows for an event. The kinds that it does not know have a name all the same.
@@ -62,7 +64,7 @@ async fn a_program_shows_what_it_knows_of_a_run_and_names_the_rest() {
 fn limits_and_filters_are_made_by_what_they_limit() {
     let limits = Limits::new().deadline(Duration::from_secs(9)).silence(Duration::from_secs(1)).turns(3).tokens(7);
     assert_eq!((limits.turns, limits.turns(None).turns), (Some(3), None));
-    let runs = RunFilter::new().app("support").user("ada").settled(false).state(State::Running).limit(5);
+    let runs = RunFilter::new().app("support").user("ada").settled(false).state(RunState::Running).limit(5);
     assert_eq!(
         (runs.app.as_deref(), runs.limit, runs.clone().app(None::<String>).app),
         (Some("support"), Some(5), None)
@@ -100,7 +102,7 @@ fn usage_is_unknown_but_for_what_is_said() {
 
 #[test]
 fn messages_calls_and_results_are_made_from_their_parts() {
-    let id = andon::CallId::new("c").unwrap();
+    let id = andon::run::CallId::new("c").unwrap();
     let call = ToolCall::new(id.clone(), "look", r#"{"at":"it"}"#);
     let message = Message::new(Role::Assistant, vec![Part::text("So."), Part::ToolCall(call)]);
     assert_eq!((message.text().as_str(), message.calls().count(), message.cut), ("So.", 1, None));
@@ -116,9 +118,10 @@ fn what_a_journal_of_ones_own_returns_is_made_of_whole_values() {
     let entries = vec![andon::core::event::Entry::Fact(Arc::new(record))];
     let stored = JournaledRun::new().epoch(1).entries(entries).addenda(vec![addendum]);
     assert_eq!((stored.facts().count(), stored.addenda.len()), (1, 1));
-    let info = andon::RunInfo::new(RunId::new("r").unwrap(), session.clone(), State::Settled, Wall(1), "hello");
+    let info =
+        andon::journal::RunInfo::new(RunId::new("r").unwrap(), session.clone(), RunState::Settled, Wall(1), "hello");
     assert_eq!(info.ended_at(Wall(2)).ended_at, Some(Wall(2)));
-    assert_eq!(andon::SessionCopy::new(session, Wall(1)).state(StateMap::new()).runs.len(), 0);
+    assert_eq!(andon::journal::SessionCopy::new(session, Wall(1)).state(StateMap::new()).runs.len(), 0);
     let request = andon::core::cancel::CancelRequest::new(Reason::Requested, Force::Now, Stamp::default());
     assert_eq!(request.by("ada").note("enough").by.as_deref(), Some("ada"));
     assert_eq!(Failure::new(FailureKind::Model, "no").to_string(), "no");

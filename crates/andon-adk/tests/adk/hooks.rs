@@ -1,6 +1,6 @@
 //! What hooks change, in ADK's words.
 
-use andon_runtime::{Agent, AnswerDecision, CallDecision, Message, ResultDecision, State};
+use andon_runtime::{Agent, AnswerDecision, CallDecision, Message, ResultDecision, RunState};
 use andon_server::App;
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::quick;
@@ -63,7 +63,7 @@ async fn an_answer_to_a_question_does_not_approve_what_a_hook_made_of_the_call()
         let ids = [&events[1], second].map(|asked| [&asked["id"], &asked["content"]["parts"][0]["functionCall"]["id"]]);
         assert!(ids[0][0] != ids[1][0] && ids[0][1] != ids[1][1], "{ids:?}");
         let (status, told) = inside.post("/run", first).await;
-        assert_eq!((status, run.state(), log.started()), (StatusCode::CONFLICT, State::Waiting, 0), "{told}");
+        assert_eq!((status, run.state(), log.started()), (StatusCode::CONFLICT, RunState::Waiting, 0), "{told}");
         let (status, rest) = inside.post("/run", answer(second, json!({"confirmed": true}))).await;
         assert_eq!((status, log.started()), (StatusCode::OK, 1), "{rest}");
         let stored = stored(&inside, "s").await;

@@ -1,6 +1,6 @@
 //! A person's yes or no, in ADK's words.
 
-use andon_runtime::{Agent, State};
+use andon_runtime::{Agent, RunState};
 use andon_testkit::ScriptedModel;
 use andon_testkit::tools::quick;
 
@@ -36,7 +36,7 @@ async fn the_stream_ends_with_the_question_and_the_run_waits_without_its_client(
     assert_eq!(question["actions"]["requestedToolConfirmations"]["c1"], asked["args"]["toolConfirmation"]);
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let run = inside.runtime.in_progress().remove(0);
-    assert_eq!((run.state(), log.started()), (State::Waiting, 0));
+    assert_eq!((run.state(), log.started()), (RunState::Waiting, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +97,7 @@ async fn after_a_denial_the_stream_ends_as_soon_as_the_run_waits_for_another_dec
     let began = tokio::time::Instant::now();
     let (status, rest) = inside.post("/run", answer(&events[1], json!({"confirmed": false}))).await;
     assert_eq!((status, rest, began.elapsed()), (StatusCode::OK, json!([]), Duration::ZERO));
-    assert_eq!((run.state(), log.started()), (State::Waiting, 0));
+    assert_eq!((run.state(), log.started()), (RunState::Waiting, 0));
     let rest =
         streamed(&inside, with(answer(&events[2], json!({"confirmed": true})), json!({"streaming": true}))).await;
     assert_eq!((log.started(), text(rest.last().unwrap())), (1, "Done.".to_owned()), "{rest:?}");
@@ -139,11 +139,11 @@ async fn decisions_in_one_message_are_all_or_nothing() {
     let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[0], false)])).await;
     assert_eq!((status, told["detail"].is_string()), (StatusCode::CONFLICT, true), "{told}");
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!((run.state(), log.started()), (State::Waiting, 0), "whose answer is refused has not left");
+    assert_eq!((run.state(), log.started()), (RunState::Waiting, 0), "whose answer is refused has not left");
     // One of them is answered elsewhere, so none of the message is accepted.
     run.decide(&andon_runtime::CallId::new("c2").unwrap()).deny().send().unwrap();
     let (status, told) = inside.post("/run", message([(&questions[0], true), (&questions[1], true)])).await;
-    assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, State::Waiting), "{told}");
+    assert_eq!((status, log.started(), run.state()), (StatusCode::CONFLICT, 0, RunState::Waiting), "{told}");
     let (status, rest) = inside.post("/run", answer(&questions[0], json!({"confirmed": true}))).await;
     assert_eq!((status, log.started()), (StatusCode::OK, 1), "{rest}");
     assert_eq!(text(rest.as_array().unwrap().last().unwrap()), "Done.");

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use andon_runtime::{Agent, State};
+use andon_runtime::{Agent, RunState};
 use andon_testkit::tools::quick;
 use andon_testkit::{ScriptedModel, TestJournal};
 use tokio::time::{sleep, timeout};
@@ -49,7 +49,7 @@ async fn waiting(inside: &Inside, more: Value) -> Frames {
 
 async fn is_waiting(inside: &Inside, run: &str) -> bool {
     sleep(LONG).await;
-    inside.run(run).await.state() == State::Waiting
+    inside.run(run).await.state() == RunState::Waiting
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn a_run_of_adks_that_was_queued_does_not_begin_without_its_client() {
         let answer = timeout(Duration::from_secs(1), &mut queued).await;
         assert_eq!(answer.is_ok(), path == "/run_sse");
         let run = first.runtime.runs().pop().unwrap();
-        assert_eq!(first.run(run.as_str()).await.state(), State::Queued);
+        assert_eq!(first.run(run.as_str()).await.state(), RunState::Queued);
 
         let (next, _) = reborn(&journal, "shop", [says(&["Well."])]).await;
         assert_eq!(reason(&next.run(run.as_str()).await).await, "client_disconnected", "{path}");

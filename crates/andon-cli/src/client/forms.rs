@@ -2,7 +2,7 @@
 
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Provenance, Receipt, RunId, RunInfo, SessionInfo, SessionKey, State};
+use andon_runtime::{CallId, Digest, Ending, Provenance, Receipt, RunId, RunInfo, RunState, SessionInfo, SessionKey};
 use andon_server::KeyInfo;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub(crate) struct RunView {
     pub(crate) run_id: RunId,
     #[serde(flatten)]
     pub(crate) key: SessionKey,
-    pub(crate) state: State,
+    pub(crate) state: RunState,
     outcome: Option<Ending>,
     accepted_at: Wall,
     ended_at: Option<Wall>,
@@ -153,7 +153,7 @@ pub(crate) struct Cancelled {
     pub(crate) run_id: RunId,
     /// `accepted`, `hardened`, `already_cancelling`, `too_late` or `not_running`.
     pub(crate) reply: String,
-    pub(crate) state: State,
+    pub(crate) state: RunState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Ending>,
     #[serde(skip_serializing_if = "Option::is_none")]

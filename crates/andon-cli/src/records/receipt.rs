@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Message, Run, RunFilter, RunId, Runtime, State};
+use andon_runtime::{Message, Run, RunFilter, RunId, RunState, Runtime};
 use andon_server::{Prices, priced};
 use anyhow::Context;
 
@@ -39,7 +39,7 @@ struct FoundReceipt {
     told: ServerReceipt,
     /// The last answer, if it is known.
     answer: Option<Arc<Message>>,
-    state: State,
+    state: RunState,
 }
 
 async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<FoundReceipt>> {
@@ -78,7 +78,7 @@ pub(crate) async fn find(runtime: &Runtime, text: &str) -> anyhow::Result<Option
 }
 
 /// The text for a run that has not settled.
-fn open_words(state: State, target: &Target) -> String {
+fn open_words(state: RunState, target: &Target) -> String {
     let (bold, bad) = (Style::BOLD, Style::BAD);
     if is_in_progress(state) && !target.is_held() {
         let next = target.command("chat --continue");

@@ -1,6 +1,6 @@
 //! `andon runs`.
 
-use andon_runtime::{Ending, RunFilter, RunInfo, State};
+use andon_runtime::{Ending, RunFilter, RunInfo, RunState};
 use serde_json::json;
 
 use super::{nothing_recorded, write};
@@ -69,10 +69,10 @@ async fn list(
 }
 
 /// Whether a run in this state is lost if its program dies. One that is only waiting can go on.
-pub(super) fn is_in_progress(state: State) -> bool {
+pub(super) fn is_in_progress(state: RunState) -> bool {
     match state {
-        State::Running | State::Cancelling => true,
-        State::Queued | State::Waiting | State::Settled => false,
+        RunState::Running | RunState::Cancelling => true,
+        RunState::Queued | RunState::Waiting | RunState::Settled => false,
         #[cfg(not(andon_whole))]
         _ => false,
     }
@@ -146,7 +146,7 @@ fn hints(runs: &[RunInfo], is_left: &impl Fn(&RunInfo) -> bool, db: &Target) -> 
         let next = db.command("chat --continue");
         text.push_str(&format!("\nThe next start settles the runs that were left open, for example `{next}`.\n"));
     }
-    if runs.iter().any(|run| run.state == State::Waiting) && !db.is_held() {
+    if runs.iter().any(|run| run.state == RunState::Waiting) && !db.is_held() {
         let talk = db.command("chat --session SESSION");
         text.push_str(&format!("\nA waiting run needs your approval. To decide: {talk}\n"));
     }

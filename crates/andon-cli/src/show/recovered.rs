@@ -1,7 +1,7 @@
 //! What happened to the runs that a dead program left open, in a line or two.
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Ending, Fate, Reason, Recovered, SessionKey, State};
+use andon_runtime::{Ending, Fate, Reason, Recovered, RunState, SessionKey};
 
 use crate::client::Target;
 use crate::names::PRACTICE;
@@ -43,10 +43,10 @@ fn one_line(run: &Recovered, here: Option<&SessionKey>, target: &Target) -> Opti
     match &run.fate {
         Fate::Settled { .. } => None,
         Fate::LivesOn { session, state } if Some(session) == here => Some(match state {
-            State::Waiting => "1 run continues. It needs your approval.".to_owned(),
+            RunState::Waiting => "1 run continues. It needs your approval.".to_owned(),
             _ => "1 queued run continues.".to_owned(),
         }),
-        Fate::LivesOn { session, state: State::Waiting } => {
+        Fate::LivesOn { session, state: RunState::Waiting } => {
             let talk = is_own(session).then(|| {
                 let words = format!("chat --session {}", quoted(session.session.as_str()));
                 format!(": decide in `{}`", target.command(&words))
@@ -107,9 +107,9 @@ mod tests {
             lost,
             found(Fate::Settled { session: here.clone(), ending: cancelled(Reason::ClientDisconnected) }),
             found(Fate::Settled { session: here.clone(), ending: cancelled(Reason::Operator) }),
-            found(Fate::LivesOn { session: here.clone(), state: State::Waiting }),
-            found(Fate::LivesOn { session: there, state: State::Waiting }),
-            found(Fate::Parked { session: other, state: State::Queued }),
+            found(Fate::LivesOn { session: here.clone(), state: RunState::Waiting }),
+            found(Fate::LivesOn { session: there, state: RunState::Waiting }),
+            found(Fate::Parked { session: other, state: RunState::Queued }),
         ];
         let program = crate::paste::program();
         let expected = [

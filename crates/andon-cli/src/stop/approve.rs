@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, IsTerminal, stdin};
 
-use andon_runtime::State;
+use andon_runtime::RunState;
 use anyhow::{Context, bail};
 use serde_json::json;
 
@@ -48,7 +48,7 @@ fn choose<'a>(client: &Client, run: &'a RunView, named: Option<&str>) -> anyhow:
     let (id, waiting) = (&run.run_id, &run.approvals);
     let listed: Vec<&str> = waiting.iter().map(|call| call.call.as_str()).collect();
     match (named, waiting.as_slice()) {
-        (_, []) if run.state == State::Settled => bail!("run {id} has ended: none of its calls needs approval"),
+        (_, []) if run.state == RunState::Settled => bail!("run {id} has ended: none of its calls needs approval"),
         (_, []) => {
             bail!("no call of run {id} needs approval: watch it with `{}`", client.command(&format!("watch {id}")))
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, Runtime, SessionFilter, State};
+use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, RunState, Runtime, SessionFilter};
 use anyhow::{anyhow, bail};
 
 use super::aim;
@@ -60,7 +60,7 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     }
     let one = meant.limit(1);
     let known = is_all || !runtime.list_runs(one).await?.is_empty();
-    let settled = known && runs.iter().all(|run| run.state == State::Settled);
+    let settled = known && runs.iter().all(|run| run.state == RunState::Settled);
     let aim = Aim { looked_for, known, others: all.saturating_sub(runs.len()), ..Aim::default() };
     Ok(CancelledMany { cancelled: super::replies::stopped(&runs), settled, aim, runs })
 }
@@ -106,7 +106,7 @@ async fn stop_run(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Ca
     Ok(Cancelled {
         run_id: id.clone(),
         reply: reply.kind().as_str().to_owned(),
-        state: run.map_or(State::Settled, |run| run.state()),
+        state: run.map_or(RunState::Settled, |run| run.state()),
         outcome,
         call: None,
         leaked: receipt.as_ref().map(|receipt| receipt.leaked.clone()).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! What a cancel did, in a sentence for each run.
 
-use andon_runtime::{Ending, State};
+use andon_runtime::{Ending, RunState};
 
 use crate::client::forms::Cancelled;
 use crate::print::{Style, plain_line};
@@ -21,7 +21,7 @@ pub(super) fn one(run: &Cancelled) -> String {
             _ => format!("Call {call} of run {id} is not running: nothing was stopped."),
         };
     }
-    let is_over = run.state == State::Settled;
+    let is_over = run.state == RunState::Settled;
     match run.reply.as_str() {
         "too_late" => format!("Too late: run {id} {}.", ended(run.outcome.as_ref())),
         "already_cancelling" if !is_over => format!("Run {id} was already stopping."),
@@ -64,7 +64,7 @@ pub(super) fn stopped(runs: &[Cancelled]) -> usize {
 fn summary(runs: &[Cancelled], took: Option<u64>) -> String {
     let stopped = stopped(runs);
     let count = if stopped == 1 { "1 run".to_owned() } else { format!("{stopped} runs") };
-    let settled = runs.iter().filter(|run| run.state == State::Settled).count();
+    let settled = runs.iter().filter(|run| run.state == RunState::Settled).count();
     let took = took.map_or_else(String::new, |took| format!(" in {}", time(took)));
     if settled < runs.len() {
         return format!("{count} cancelled; {settled} have settled so far.");
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use andon_runtime::{Reason, RunId};
 
-    fn run(reply: &str, state: State, outcome: Option<Ending>) -> Cancelled {
+    fn run(reply: &str, state: RunState, outcome: Option<Ending>) -> Cancelled {
         let run_id = RunId::new("r1").unwrap();
         Cancelled { run_id, reply: reply.into(), state, outcome, call: None, leaked: Vec::new(), receipt: None }
     }
@@ -92,27 +92,27 @@ mod tests {
     fn each_reply_has_its_sentence() {
         let cancelled = Some(Ending::Cancelled { reason: Reason::Requested });
         let told = |reply: &str, state, outcome| plain(&one(&run(reply, state, outcome)));
-        assert_eq!(told("accepted", State::Cancelling, None), "■ Run r1 is stopping.");
-        assert_eq!(told("accepted", State::Settled, cancelled.clone()), "■ Run r1 has stopped.");
-        assert_eq!(told("already_cancelling", State::Cancelling, None), "Run r1 was already stopping.");
-        assert_eq!(told("too_late", State::Settled, cancelled), "Too late: run r1 had already been stopped.");
+        assert_eq!(told("accepted", RunState::Cancelling, None), "■ Run r1 is stopping.");
+        assert_eq!(told("accepted", RunState::Settled, cancelled.clone()), "■ Run r1 has stopped.");
+        assert_eq!(told("already_cancelling", RunState::Cancelling, None), "Run r1 was already stopping.");
+        assert_eq!(told("too_late", RunState::Settled, cancelled), "Too late: run r1 had already been stopped.");
         assert_eq!(
-            told("too_late", State::Settled, Some(Ending::Lost)),
+            told("too_late", RunState::Settled, Some(Ending::Lost)),
             "Too late: run r1 was lost when the program that ran it ended."
         );
     }
 
     #[test]
     fn many_are_summed_up_and_what_leaked_is_named() {
-        let mut runs = vec![run("accepted", State::Settled, None); 25];
+        let mut runs = vec![run("accepted", RunState::Settled, None); 25];
         assert!(
             plain(&many(&runs, Some(400_000)))
                 .ends_with("  and 5 more\n25 runs cancelled, all settled in 400 ms, leaked: none.\n")
         );
         runs[3].leaked.push("shell (c1)".into());
-        runs[4].state = State::Cancelling;
+        runs[4].state = RunState::Cancelling;
         assert!(many(&runs, None).ends_with("25 runs cancelled; 24 have settled so far.\n"));
-        runs[4].state = State::Settled;
+        runs[4].state = RunState::Settled;
         assert!(many(&runs, None).ends_with("all settled, leaked: shell (c1).\n"));
         runs[5].reply = "too_late".to_owned();
         assert!(many(&runs, None).contains("24 runs cancelled, all settled"), "one ended by itself");

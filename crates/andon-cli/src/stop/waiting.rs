@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use andon_runtime::State;
+use andon_runtime::RunState;
 use tokio::time::{Instant, interval};
 
 use crate::client::forms::Cancelled;
@@ -42,9 +42,9 @@ pub(super) fn micros(time: Duration) -> u64 {
 
 /// Waits for the runs that had not settled when the server answered.
 pub(super) async fn until_settled(client: &Client, runs: &mut [Cancelled]) -> anyhow::Result<()> {
-    for run in runs.iter_mut().filter(|run| run.state != State::Settled) {
+    for run in runs.iter_mut().filter(|run| run.state != RunState::Settled) {
         let outcome = RemoteRun::new(client, run.run_id.clone()).whole_outcome().await?;
-        run.state = State::Settled;
+        run.state = RunState::Settled;
         run.outcome = Some((*outcome.ending).clone());
         run.leaked = outcome.receipt.leaked.clone();
         // It has settled, even if asking for its cost fails.

@@ -1,6 +1,6 @@
 //! `andon watch`.
 
-use andon_runtime::State;
+use andon_runtime::RunState;
 use anyhow::{Context, bail};
 
 use crate::args::WatchArgs;
@@ -41,7 +41,7 @@ async fn find_remote(client: &Client, text: &str) -> anyhow::Result<Option<Subje
 async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     let Some(runtime) = db.open_to_read()? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
-    if run.state() == State::Settled {
+    if run.state() == RunState::Settled {
         return Ok(Some(Subject::Local(run)));
     }
     let id = run.id();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use andon_runtime::{Cancel, Event, Message, Outcome, Reason, RunId, Runtime, Session, SessionInfo, SessionKey, State};
+use andon_runtime::{
+    Cancel, Event, Message, Outcome, Reason, RunId, RunState, Runtime, Session, SessionInfo, SessionKey,
+};
 use anyhow::{Context, anyhow};
 use uuid::Uuid;
 
@@ -28,7 +30,7 @@ pub(crate) struct RemoteSession {
 /// A run that was in progress before.
 pub(crate) struct EarlierRun {
     pub(crate) run: Subject,
-    pub(crate) state: State,
+    pub(crate) state: RunState,
     /// Its prompt.
     pub(crate) prompt: String,
 }
@@ -204,7 +206,7 @@ impl RemoteSession {
 async fn stop_the_rest(runtime: &Runtime) -> anyhow::Result<()> {
     for run in runtime.runs() {
         let Some(run) = runtime.find(&run).await? else { continue };
-        if matches!(run.state(), State::Running | State::Cancelling) {
+        if matches!(run.state(), RunState::Running | RunState::Cancelling) {
             run.cancel(Cancel::graceful().reason(Reason::Shutdown).by("andon").note("the program ended"));
             // If the journal cannot record the end, the next program does.
             drop(run.settled().await);

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::{Ending, Outcome, State};
+use andon_runtime::{Ending, Outcome, RunState};
 use anyhow::{Context, bail};
 use serde_json::json;
 use tokio::time::timeout;
@@ -113,7 +113,7 @@ async fn follow_earlier(
     approver: &mut Approver<'_>,
 ) -> anyhow::Result<()> {
     while let Some(earlier) = conversation.current().await? {
-        if matches!((&approver, earlier.state), (Approver::Nobody, State::Waiting)) {
+        if matches!((&approver, earlier.state), (Approver::Nobody, RunState::Waiting)) {
             let session = &conversation.key().session;
             let talk = target.command(&format!("chat --session {}", quoted(session.as_str())));
             bail!("a run in session {session} needs approval: decide in `{talk}`, or use --yes");

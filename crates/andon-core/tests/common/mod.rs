@@ -12,7 +12,7 @@ pub(crate) use andon_core::event::{
 pub(crate) use andon_core::id::{CallId, RunId, SessionKey};
 pub(crate) use andon_core::message::{Cut, Message, Part, ResultStatus, Role, Signature, ToolCall, ToolResult};
 pub(crate) use andon_core::outcome::{Ending, Failure, FailureKind, ModelStop};
-pub(crate) use andon_core::progress::{CallState, FoldError, Phase, RunProgress, State, Step};
+pub(crate) use andon_core::progress::{CallState, FoldError, Phase, RunProgress, RunState, Step};
 pub(crate) use andon_core::time::{Stamp, Wall};
 pub(crate) use andon_core::usage::{Usage, Used};
 

@@ -20,7 +20,8 @@ use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 /// Begins a tool with this name and this description for the model. Its options follow, and at last what it does.
 ///
 /// ```
-/// use andon::{Agent, Effect, Practice, schemars, serde, tool};
+/// use andon::{Agent, Practice, schemars, serde, tool};
+/// use andon::tool::Effect;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # #[serde(crate = "andon::serde")]
@@ -36,7 +37,7 @@ use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 /// });
 /// let agent = Agent::builder().model(Practice::new()).tool(add).build()?;
 /// # let _ = agent;
-/// # Ok::<(), andon::BuildError>(())
+/// # Ok::<(), andon::agent::BuildError>(())
 /// ```
 ///
 /// The closure takes one struct with a field for each argument, which implements `serde`'s `Deserialize` and the `JsonSchema` of

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{FnTool, Invocation, Tool, Undo};
+use super::{Tool, Undo};
 use crate::lanes::BoxFuture;
-use crate::tool::{AsJson, Returned, ToolError, ToolOutput, ToolSpec, Work};
+use crate::tool::{AsJson, Returned, ToolError, ToolOutput, ToolSpec};
 
 pub use super::arguments::{arguments, spec};
 pub use super::fn_tool::{Begun, cleaned};
+pub use super::{FnTool, Invocation};
+pub use crate::tool::{OnCancel, Work};
+pub use andon_core::event::Effect;
 pub use {schemars, serde};
 
 /// Turns a function into a tool.
@@ -231,7 +234,7 @@ where
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "this cannot be sent to the model",
-    note = "return a String, a &str, a serde_json::Value, an andon::ToolOutput, nothing, or andon::Json(..) around any value \
+    note = "return a String, a &str, a serde_json::Value, an andon::tool::ToolOutput, nothing, or andon::tool::AsJson(..) around any value \
             that serde can write; or a Result of one of these with an error that can be displayed"
 )]
 pub trait ToolReturn {

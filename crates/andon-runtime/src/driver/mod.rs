@@ -51,7 +51,7 @@ use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
-use andon_core::progress::{Call, CallState, RunProgress, State, Step};
+use andon_core::progress::{Call, CallState, RunProgress, RunState, Step};
 
 use crate::agent::AgentCore;
 use crate::journal::{BatchStanding, JournalError};
@@ -210,7 +210,7 @@ impl Driver {
     ) -> Self {
         let Beginning { seat, signal, resumed } = beginning;
         let (progress, waited) = resumed.unzip();
-        let has_begun = progress.as_ref().is_some_and(|progress| progress.state() != State::Queued);
+        let has_begun = progress.as_ref().is_some_and(|progress| progress.state() != RunState::Queued);
         let watch = Watch::new(Arc::clone(&live), limits.deadline, waited.unwrap_or_default(), signal);
         Self {
             runtime,
@@ -478,7 +478,7 @@ impl Driver {
 
     /// Whether the run was told to stop, as far as the driver has heard.
     fn is_stopping(&self) -> bool {
-        self.progress().state() == State::Cancelling
+        self.progress().state() == RunState::Cancelling
     }
 
     /// Whether work in progress must be cut.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use andon_core::closing::{close_lost, stopped_result, tool_finished};
 use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
-use andon_core::progress::{Call, CallState, RunProgress, State};
+use andon_core::progress::{Call, CallState, RunProgress, RunState};
 use andon_core::receipt::Receipt;
 
 use super::aside::clean_up;
@@ -105,7 +105,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
 fn is_waiting(live: &Arc<Live>) -> bool {
     let facts: Vec<Entry> = live.with_log(|log| log.facts().iter().map(|fact| Entry::Fact(Arc::clone(fact))).collect());
     let state = RunProgress::fold(&facts).map(|progress| progress.state());
-    live.force().is_none() && matches!(state, Ok(State::Queued | State::Waiting))
+    live.force().is_none() && matches!(state, Ok(RunState::Queued | RunState::Waiting))
 }
 
 impl Orphan {

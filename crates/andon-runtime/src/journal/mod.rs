@@ -18,7 +18,7 @@ use andon_core::cancel::CancelRequest;
 use andon_core::event::{Accepted, Addendum, AddendumKind, Entry, Epoch, Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
-use andon_core::progress::{Phase, RunProgress, State};
+use andon_core::progress::{Phase, RunProgress, RunState};
 use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
@@ -208,7 +208,7 @@ pub struct Batch {
 #[non_exhaustive]
 pub struct BatchStanding {
     /// Its state.
-    pub state: State,
+    pub state: RunState,
     /// What it is doing.
     pub phase: Phase,
     /// All its messages, once it has settled.
@@ -219,7 +219,7 @@ impl BatchStanding {
     /// Where a run with this progress stands.
     pub fn of(progress: &RunProgress) -> Self {
         let state = progress.state();
-        let said = (state == State::Settled).then(|| progress.messages().to_vec());
+        let said = (state == RunState::Settled).then(|| progress.messages().to_vec());
         Self { state, phase: progress.phase(), said }
     }
 }

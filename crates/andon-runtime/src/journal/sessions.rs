@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
 use andon_core::outcome::Ending;
-use andon_core::progress::State;
+use andon_core::progress::RunState;
 use andon_core::time::Wall;
 use andon_core::with;
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ pub struct RunFilter {
     /// Only those that have settled, or only those that have not.
     pub settled: Option<bool>,
     /// Only those in this state.
-    pub state: Option<State>,
+    pub state: Option<RunState>,
     /// Only those with this text in the title, the id, the user or the session, ignoring case.
     pub text: Option<String>,
     /// Only those accepted at this time or later.
@@ -166,7 +166,7 @@ pub struct RunFilter {
 }
 
 with!(RunFilter: tenant: text String, app: text String, user: text String, session: text String, run: into Option<RunId>,
-    settled: into Option<bool>, state: into Option<State>, text: text String, since: into Option<Wall>, until: into Option<Wall>,
+    settled: into Option<bool>, state: into Option<RunState>, text: text String, since: into Option<Wall>, until: into Option<Wall>,
     before: into Option<RunId>, limit: into Option<usize>);
 
 impl RunFilter {
@@ -217,7 +217,7 @@ pub struct RunInfo {
     /// Its session.
     pub session: SessionKey,
     /// Its state.
-    pub state: State,
+    pub state: RunState,
     /// When it was accepted.
     pub accepted_at: Wall,
     /// When its last event was made, once it has settled: a little before it was on disk.
@@ -234,7 +234,7 @@ with!(RunInfo: ended_at: into Option<Wall>, settled_at: into Option<Wall>, endin
 
 impl RunInfo {
     /// A run that has not ended.
-    pub fn new(run: RunId, session: SessionKey, state: State, accepted_at: Wall, title: impl Into<String>) -> Self {
+    pub fn new(run: RunId, session: SessionKey, state: RunState, accepted_at: Wall, title: impl Into<String>) -> Self {
         let title = title.into();
         Self { run, session, state, accepted_at, ended_at: None, settled_at: None, ending: None, title }
     }

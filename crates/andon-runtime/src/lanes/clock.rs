@@ -37,12 +37,14 @@ impl Clock for SystemClock {
 }
 
 /// A clock for tests: wall time begins at a fixed instant and follows tokio's clock, paused or not.
+#[cfg(feature = "testing")]
 #[derive(Debug)]
 pub struct TestClock {
     zero: Instant,
     began: u64,
 }
 
+#[cfg(feature = "testing")]
 impl TestClock {
     /// 2026-01-01T00:00:00Z, in microseconds since 1970.
     const BEGINNING: u64 = 1_767_225_600_000_000;
@@ -58,12 +60,14 @@ impl TestClock {
     }
 }
 
+#[cfg(feature = "testing")]
 impl Default for TestClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
+#[cfg(feature = "testing")]
 impl Clock for TestClock {
     fn now(&self) -> Stamp {
         let mono_us = micros_since(self.zero);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 /// Called each time a run passes a seam.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "only tests can have a probe"))]
 pub trait Probe: Send + Sync + 'static {
     /// A run has reached this seam. The probe may pull cords, drop handles or panic.
     fn hit(&self, seam: &'static str);

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use andon_core::cancel::Force;
     use andon_core::event::Event;
-    use andon_core::progress::{Phase, State};
+    use andon_core::progress::{Phase, RunState};
     use andon_core::time::Stamp;
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         let kinds = [Kind::Text, Kind::Thinking, Kind::ToolInput(head), Kind::ToolOutput(call)];
         let deltas = kinds.map(|kind| FeedItem::Delta(Delta { at, kind, text: "a\"b".into() }));
         let record = Arc::new(Record::new(2, 1, Stamp::default(), Event::RunStarted));
-        let standing = RunStanding::new(State::Running, Some(Phase::Between), None);
+        let standing = RunStanding::new(RunState::Running, Some(Phase::Between), None);
         let facts = [None, Some(standing)].map(|standing| FeedFact { record: Arc::clone(&record), standing });
         let others = [FeedItem::TextLost { at }].into_iter().chain(facts.map(FeedItem::Fact));
         for item in deltas.into_iter().chain(others) {
@@ -407,10 +407,10 @@ mod tests {
             serde_json::to_string(&FeedItem::Fact(FeedFact { record: Arc::clone(&record), standing })).unwrap()
         };
         let more = |standing: &str| format!("{},\"standing\":{standing}}}", on_record.trim_end_matches('}'));
-        let stopping = told(State::Cancelling, Some(Phase::Tools), Some(Force::AfterTurn));
+        let stopping = told(RunState::Cancelling, Some(Phase::Tools), Some(Force::AfterTurn));
         assert!(stopping.ends_with(r#","standing":{"state":"cancelling","phase":"tools","force":"after_turn"}}"#));
-        assert!(told(State::Settled, None, None).ends_with(r#","standing":{"state":"settled"}}"#));
-        assert_eq!(told(State::Settled, None, None), more(r#"{"state":"settled"}"#));
+        assert!(told(RunState::Settled, None, None).ends_with(r#","standing":{"state":"settled"}}"#));
+        assert_eq!(told(RunState::Settled, None, None), more(r#"{"state":"settled"}"#));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use andon_core::cancel::Reason;
 use andon_core::event::{Record, Seq};
 use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::outcome::Outcome;
-use andon_core::progress::{Phase, RunProgress, State};
+use andon_core::progress::{Phase, RunProgress, RunState};
 use andon_core::receipt::Receipt;
 use andon_core::standing::RunStanding;
 
@@ -196,7 +196,7 @@ impl Run {
     }
 
     /// The run's state, according to its durable events. A pull shows here once the request is on record.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RunState {
         self.live.state_byte.get().map_or_else(|| self.standing().state, |(state, _)| state)
     }
 
@@ -205,13 +205,13 @@ impl Run {
     pub fn standing(&self) -> RunStanding {
         // This is read before the log, which says `Settled` from the moment when the outcome is available.
         let is_settled = match self.live.state_byte.get() {
-            Some((state, _)) => state == State::Settled,
+            Some((state, _)) => state == RunState::Settled,
             // A run whose journal is unreadable has an outcome, whatever its events say.
             None => self.try_outcome().is_some(),
         };
-        let accepted = RunStanding::new(State::Queued, Some(Phase::Queued), None);
+        let accepted = RunStanding::new(RunState::Queued, Some(Phase::Queued), None);
         let logged = self.live.with_log(|log| log.standing()).unwrap_or(accepted);
-        if is_settled { logged.state(State::Settled).phase(None) } else { logged }
+        if is_settled { logged.state(RunState::Settled).phase(None) } else { logged }
     }
 
     /// Its first durable event and its last, which may be the same; `None` before it is on record.

@@ -3,7 +3,7 @@
 //! So counts and lists of many runs need no fold and delay no run. It is written under the run's lock, together with
 //! the facts that it reflects, and agrees with [`StandingFold`](andon_core::standing::StandingFold).
 
-use andon_core::progress::{Phase, State};
+use andon_core::progress::{Phase, RunState};
 
 use crate::lanes::sync::{AtomicU8, Ordering};
 
@@ -17,7 +17,7 @@ const STALLED: u8 = 0x80;
 const UNKNOWN: u8 = 0x7f;
 const SETTLED: u8 = 0x7e;
 
-const STATES: [State; 4] = [State::Queued, State::Running, State::Waiting, State::Cancelling];
+const STATES: [RunState; 4] = [RunState::Queued, RunState::Running, RunState::Waiting, RunState::Cancelling];
 const PHASES: [Phase; 7] =
     [Phase::Queued, Phase::Hook, Phase::Model, Phase::Backoff, Phase::Tools, Phase::Waiting, Phase::Between];
 
@@ -35,7 +35,7 @@ impl StateByte {
     }
 
     /// Sets what the durable events say. Ignores `Settled`, which is set only when the run is closed.
-    pub(crate) fn set(&self, state: State, phase: Phase) {
+    pub(crate) fn set(&self, state: RunState, phase: Phase) {
         if let (Some(state), Some(phase)) = (place(&STATES, &state), place(&PHASES, &phase)) {
             self.0.store(state << 4 | phase, Ordering::Release);
         }
@@ -52,10 +52,10 @@ impl StateByte {
     }
 
     /// Its state and, while it has not settled, its phase; `None` if its events must be folded.
-    pub(crate) fn get(&self) -> Option<(State, Option<Phase>)> {
+    pub(crate) fn get(&self) -> Option<(RunState, Option<Phase>)> {
         match self.0.load(Ordering::Acquire) & !STALLED {
             UNKNOWN => None,
-            SETTLED => Some((State::Settled, None)),
+            SETTLED => Some((RunState::Settled, None)),
             byte => {
                 let state = STATES.get(usize::from(byte >> 4)).copied()?;
                 Some((state, PHASES.get(usize::from(byte & 0xf)).copied()))
@@ -75,19 +75,19 @@ mod tests {
     #[test]
     fn what_was_set_is_read_until_the_run_has_settled() {
         let byte = StateByte::queued();
-        assert_eq!(byte.get(), Some((State::Queued, Some(Phase::Queued))));
+        assert_eq!(byte.get(), Some((RunState::Queued, Some(Phase::Queued))));
         for state in STATES {
             for phase in PHASES {
                 byte.set(state, phase);
                 assert_eq!((byte.get(), byte.is_stalled()), (Some((state, Some(phase))), false));
             }
         }
-        byte.set(State::Settled, Phase::Between);
-        assert_eq!(byte.get(), Some((State::Cancelling, Some(Phase::Between))), "it is not closed yet");
+        byte.set(RunState::Settled, Phase::Between);
+        assert_eq!(byte.get(), Some((RunState::Cancelling, Some(Phase::Between))), "it is not closed yet");
         byte.stall();
-        assert_eq!((byte.get(), byte.is_stalled()), (Some((State::Cancelling, Some(Phase::Between))), true));
+        assert_eq!((byte.get(), byte.is_stalled()), (Some((RunState::Cancelling, Some(Phase::Between))), true));
         byte.settle();
-        assert_eq!((byte.get(), byte.is_stalled()), (Some((State::Settled, None)), false));
+        assert_eq!((byte.get(), byte.is_stalled()), (Some((RunState::Settled, None)), false));
         assert_eq!(StateByte::unknown().get(), None);
     }
 }

@@ -6,7 +6,7 @@ use andon_core::answer::Lump;
 use andon_core::cancel::{Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
-use andon_core::progress::{Phase, State};
+use andon_core::progress::{Phase, RunState};
 use andon_core::time::Stamp;
 
 use super::life::Life;
@@ -26,7 +26,7 @@ pub(crate) struct Appended {
 #[derive(Clone)]
 pub(crate) struct Fresh {
     pub(crate) records: Vec<Arc<Record>>,
-    pub(crate) state: State,
+    pub(crate) state: RunState,
     pub(crate) phase: Phase,
 }
 

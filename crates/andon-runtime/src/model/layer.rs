@@ -19,7 +19,8 @@ use crate::model::rendering::Rendering;
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 ///
-/// use andon::{Agent, Answer, Model, ModelLayer, ModelRequest, Piece, Practice};
+/// use andon::{Agent, Practice};
+/// use andon::model::{Answer, Model, ModelLayer, ModelRequest, Piece};
 ///
 /// /// Counts the calls, and shouts.
 /// struct Loud<M> {

@@ -16,7 +16,8 @@ use crate::lanes::BoxFuture;
 /// A model made from an async closure that returns the answer as a stream of pieces.
 ///
 /// ```
-/// use andon::{Agent, ModelStop, Piece, StreamModel, Usage};
+/// use andon::{Agent, Usage};
+/// use andon::model::{ModelStop, Piece, StreamModel};
 /// use futures_util::stream;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -15,7 +15,7 @@ use andon_core::closing::close_lost;
 use andon_core::event::{Event, Record};
 use andon_core::id::{RunId, SessionKey};
 use andon_core::outcome::Ending;
-use andon_core::progress::{RunProgress, State};
+use andon_core::progress::{RunProgress, RunState};
 
 use crate::driver::RuntimeCore;
 use crate::driver::stored::{entries, fold, number};
@@ -61,7 +61,7 @@ pub enum Fate {
         /// Its session.
         session: SessionKey,
         /// Its state: queued or waiting.
-        state: State,
+        state: RunState,
     },
     /// It was waiting, and the runtime has no agent of the name that it needs. It goes on when
     /// [`recover`](crate::Runtime::recover) is called again after such an agent was built, and can be cancelled
@@ -70,7 +70,7 @@ pub enum Fate {
         /// Its session, whose app is the agent's name.
         session: SessionKey,
         /// Its state: queued or waiting.
-        state: State,
+        state: RunState,
     },
     /// Its record cannot be read, and was left as it is.
     Unreadable {
@@ -117,7 +117,7 @@ impl OpenRun {
 
     /// Whether it had nothing open and nobody has asked to stop it.
     fn can_live_on(&self) -> bool {
-        let waits = matches!(self.progress.state(), State::Queued | State::Waiting);
+        let waits = matches!(self.progress.state(), RunState::Queued | RunState::Waiting);
         waits && self.stored.requests.is_empty()
     }
 }
@@ -178,7 +178,7 @@ impl Recovery {
     async fn resume(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
         // A run that had its session's seat must find it free, so those that were queued for the seat come after it.
-        waiting.sort_by_key(|open| open.progress.state() == State::Queued);
+        waiting.sort_by_key(|open| open.progress.state() == RunState::Queued);
         for some in waiting.chunks(AT_ONCE) {
             let resuming: Vec<_> = some.iter().map(|open| (open, resume::begin(runtime, open))).collect();
             for (open, resuming) in resuming {

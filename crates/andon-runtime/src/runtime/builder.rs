@@ -47,6 +47,7 @@ impl RuntimeBuilder {
     }
 
     /// Where the time comes from.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -54,6 +55,7 @@ impl RuntimeBuilder {
     }
 
     /// Called each time a run passes a seam. For test kits.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
@@ -77,6 +79,7 @@ impl RuntimeBuilder {
     }
 
     /// Counts ids and seeds randomness, so that a test can be repeated.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use andon_core::id::RunId;
-use andon_core::progress::State as RunState;
+use andon_core::progress::RunState;
 
 use crate::lanes::sync::{HashMap, Mutex};
 use crate::live::Live;

@@ -26,7 +26,7 @@ async fn a_cancel_of_one_users_session_leaves_another_users_run_alone() {
     let told: Vec<_> = reply.runs().iter().map(|reply| reply.run_id().clone()).collect();
     assert_eq!(told, [hers.id().clone()]);
     assert_eq!(cancelled(&ada, &hers).await.receipt.by.as_deref(), Some("ada"));
-    assert_eq!(his.state(), State::Running);
+    assert_eq!(his.state(), RunState::Running);
     stop(&bob, &his, Cancel::now()).await;
 }
 
@@ -37,7 +37,7 @@ async fn a_cancel_of_one_session_leaves_the_same_users_other_session_alone() {
     let (first, second) = (talking(&monday).await, talking(&tuesday).await);
     monday.cancel();
     cancelled(&monday, &first).await;
-    assert_eq!((tuesday.current().unwrap().id(), second.state()), (second.id(), State::Running));
+    assert_eq!((tuesday.current().unwrap().id(), second.state()), (second.id(), RunState::Running));
     tuesday.cancel();
     cancelled(&tuesday, &second).await;
 }

@@ -26,7 +26,7 @@ async fn a_run_that_needs_a_yes_waits_for_it_as_long_as_it_takes() {
     let log = ToolLog::new();
     let (session, run, model) = waiting(&log).await;
     tokio::time::sleep(secs(86_400)).await;
-    assert_eq!((run.state(), log.started(), model.open()), (State::Waiting, 0, 0));
+    assert_eq!((run.state(), log.started(), model.open()), (RunState::Waiting, 0, 0));
     run.decide(&id("g")).approve().by("ada").send().unwrap();
     let outcome = settled(&session, &run).await;
     assert_eq!((outcome.text_so_far().as_str(), log.started()), ("Done.", 1));
@@ -109,10 +109,10 @@ async fn free_calls_of_a_turn_run_while_another_waits_for_a_person() {
     let tools = [tools::quick("danger", &log).needs_approval(), tools::slow("free", secs(1), &log)];
     let session = with_tools(scripted([calls(&[("g", "danger"), ("f", "free")]), says("Done.")]), tools);
     let run = start_until_tool(&session, "Both.", "f").await;
-    assert_eq!(run.state(), State::Running);
+    assert_eq!(run.state(), RunState::Running);
     until(&run, |event| matches!(event, Event::ToolFinished { .. })).await;
     settle_down().await;
-    assert_eq!(run.state(), State::Waiting);
+    assert_eq!(run.state(), RunState::Waiting);
     stop(&session, &run, Cancel::graceful()).await;
     let history = session.history().await.unwrap();
     let results: Vec<_> = history.last().unwrap().results().map(|r| (r.call.as_str(), r.status)).collect();
@@ -125,7 +125,7 @@ async fn after_turn_while_waiting_lets_the_person_decide_and_then_stops() {
     let (session, run, model) = waiting(&log).await;
     run.cancel(Cancel::after_turn());
     tokio::time::sleep(secs(60)).await;
-    assert_eq!((run.state(), log.started()), (State::Cancelling, 0));
+    assert_eq!((run.state(), log.started()), (RunState::Cancelling, 0));
     assert_eq!(run.decide(&id("g")).approve().send(), Ok(()));
     cancelled(&session, &run).await;
     assert_eq!((log.started(), model.calls()), (1, 1));

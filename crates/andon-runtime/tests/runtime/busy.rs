@@ -30,7 +30,7 @@ async fn a_second_prompt_is_refused_by_default_and_the_error_says_what_to_do() {
             run.id()
         )
     );
-    assert_eq!((run.state(), model.calls()), (State::Running, 1));
+    assert_eq!((run.state(), model.calls()), (RunState::Running, 1));
     assert_eq!(session.agent().runtime().runs(), [run.id().clone()], "the refused run left nothing");
     stop(&session, &run, Cancel::now()).await;
     assert_eq!(texts(&session.history().await.unwrap()), ["First.", "Busy [cut]"]);
@@ -50,7 +50,7 @@ async fn queued_prompts_are_run_one_after_another_in_the_order_in_which_they_cam
     let first = session.start("A").unwrap();
     let (second, third) = (queue(&session, "B"), queue(&session, "C"));
     until_shown(&first, "1").await;
-    assert_eq!((second.state(), third.state(), model.calls()), (State::Queued, State::Queued, 1));
+    assert_eq!((second.state(), third.state(), model.calls()), (RunState::Queued, RunState::Queued, 1));
     assert_eq!(session.current().unwrap().id(), first.id());
     for run in [&first, &second, &third] {
         assert_eq!(settled(&session, run).await.stop_reason(), "end_turn");
@@ -65,7 +65,7 @@ async fn a_queued_run_that_is_cancelled_settles_at_once_and_leaves_nothing_in_th
     let (second, third) = (queue(&session, "Second."), queue(&session, "Third."));
     settle_down().await;
     let outcome = stop(&session, &second, Cancel::graceful()).await;
-    assert_eq!((outcome.receipt.cut_in, first.state()), (Some(Phase::Queued), State::Running));
+    assert_eq!((outcome.receipt.cut_in, first.state()), (Some(Phase::Queued), RunState::Running));
     assert_eq!(event_types(&second), ["run_accepted", "cancel_requested", "run_quieted", "run_settled"]);
 
     stop(&session, &first, Cancel::graceful()).await;
@@ -109,7 +109,7 @@ async fn a_prompt_while_the_run_is_cancelling_waits_for_it_whatever_the_policy()
         first.cancel(Cancel::graceful());
         let second = session.prompt("Second.").when_busy(policy).start().unwrap();
         settle_down().await;
-        assert_eq!((first.state(), second.state()), (State::Cancelling, State::Queued), "{policy:?}");
+        assert_eq!((first.state(), second.state()), (RunState::Cancelling, RunState::Queued), "{policy:?}");
         cancelled(&session, &first).await;
         assert_eq!(settled(&session, &second).await.text_so_far(), "Next.");
     }

@@ -85,7 +85,7 @@ async fn a_cancel_names_one_of_two_runs_and_the_other_goes_on() {
     assert_eq!((reply.kind(), reply.run_id()), (&ReplyKind::Accepted, first.id()));
 
     assert_eq!(cancelled(&one, &first).await.text_so_far(), "One ");
-    assert_eq!(second.state(), State::Running);
+    assert_eq!(second.state(), RunState::Running);
     assert_eq!(settled(&two, &second).await.stop_reason(), "end_turn");
 }
 
@@ -109,7 +109,7 @@ async fn agent_cancel_stops_every_run_of_the_agent_and_no_other() {
     assert_eq!(told, runs.iter().map(accepted).collect::<Vec<_>>());
     cancelled(&session, &runs[0]).await;
     cancelled(&elsewhere, &runs[1]).await;
-    assert_eq!(bystander.state(), State::Running);
+    assert_eq!(bystander.state(), RunState::Running);
     stop(&other, &bystander, Cancel::now()).await;
 }
 

@@ -288,7 +288,7 @@ async fn a_changed_call_needs_approval_if_its_tool_does_and_an_earlier_approval_
     let is_second = |event: &Event| matches!(event, Event::ApprovalRequested { arguments, .. } if *arguments == Some(changed.digest()));
     until(&run, is_second).await;
     settle_down().await;
-    assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
+    assert_eq!((run.state(), kept.lock().unwrap().len()), (RunState::Waiting, 0));
     run.decide(&id("g")).approve_exactly(changed.digest()).by("ada").send().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!((count(&run, is_question), kept.lock().unwrap().clone()), (2, vec![json!({"n": 9})]));
@@ -316,7 +316,7 @@ async fn an_approval_does_not_fit_a_call_of_another_tool_with_the_same_arguments
     assert_eq!(first.approve().send(), Err(DecideError::OtherArguments));
     let second = run.approvals().remove(0);
     assert_eq!((second.tool(), second.digest()), ("danger", danger.digest_with_name()));
-    assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
+    assert_eq!((run.state(), kept.lock().unwrap().len()), (RunState::Waiting, 0));
     second.approve().by("ada").send().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     let none: Vec<serde_json::Value> = Vec::new();
@@ -337,7 +337,7 @@ async fn a_hook_may_ask_a_person_and_asks_once() {
         .open();
     let run = start_until(&session, "Look.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
     settle_down().await;
-    assert_eq!((run.state(), log.started()), (State::Waiting, 0));
+    assert_eq!((run.state(), log.started()), (RunState::Waiting, 0));
     run.decide(&id("c")).approve().by("ada").send().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!((log.started(), seen.lock().unwrap().clone()), (1, vec![false, true]));
@@ -358,7 +358,7 @@ async fn a_hook_that_changes_a_call_anew_after_each_approval_fails_the_run_inste
     let run = start_until(&session, "Do it.", is_question).await;
     run.decide(&id("c")).approve().by("ada").send().unwrap();
     settle_down().await;
-    assert_eq!((run.state(), count(&run, is_question)), (State::Waiting, 2), "the changed call is another one");
+    assert_eq!((run.state(), count(&run, is_question)), (RunState::Waiting, 2), "the changed call is another one");
     run.decide(&id("c")).approve().by("ada").send().unwrap();
     let outcome = settled(&session, &run).await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
@@ -382,7 +382,11 @@ async fn a_call_that_is_changed_after_a_hook_had_asked_about_it_is_asked_about_o
     let run = start_until(&session, "Do it.", is_question).await;
     run.decide(&id("c")).approve().by("ada").send().unwrap();
     settle_down().await;
-    assert_eq!((run.state(), kept.lock().unwrap().len()), (State::Waiting, 0), "nobody has approved the changed call");
+    assert_eq!(
+        (run.state(), kept.lock().unwrap().len()),
+        (RunState::Waiting, 0),
+        "nobody has approved the changed call"
+    );
     run.decide(&id("c")).approve().by("ada").send().unwrap();
     assert_eq!(settled(&session, &run).await.text_so_far(), "Done.");
     assert_eq!((count(&run, is_question), kept.lock().unwrap().clone()), (2, vec![json!({"n": 9})]));
@@ -495,7 +499,7 @@ async fn nobody_is_asked_about_a_call_once_a_hook_has_failed_the_run_although_a_
     let is_failure = |event: &Event| matches!(event, Event::HookFinished { end: HookEnd::Failed, .. });
     let run = start_until(&session, "All.", is_failure).await;
     settle_down().await;
-    assert_eq!((run.state(), log.started(), run.approvals().len()), (State::Running, 1, 0));
+    assert_eq!((run.state(), log.started(), run.approvals().len()), (RunState::Running, 1, 0));
     assert_eq!(run.decide(&id("w")).approve().send(), Err(DecideError::NotWaiting));
     assert_eq!(run.cancel_call(&id("w"), Cancel::graceful()).kind().as_str(), "not_running");
     let outcome = settled(&session, &run).await;

@@ -25,7 +25,7 @@ async fn assert_not_started(run: &Run) {
 async fn assert_stalled(run: &Run) {
     assert_eq!(run.settled().await, Err(disk_full()));
     assert_eq!((run.stalled(), run.try_outcome()), (Some(disk_full()), None));
-    assert_ne!(run.state(), State::Settled);
+    assert_ne!(run.state(), RunState::Settled);
 }
 
 fn failed_by_the_journal() -> Ending {
@@ -408,7 +408,7 @@ async fn a_run_that_is_left_to_recovery_does_not_say_that_it_has_settled() {
     let run = start_until_shown(&session, "Go.", "Shown").await;
     journal.fail(disk_full());
     assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
-    assert_eq!(run.state(), State::Running);
+    assert_eq!(run.state(), RunState::Running);
     assert_eq!((run.try_outcome(), run.stalled()), (None, Some(disk_full())));
     assert!(matches!(*run.outcome().await.ending, Ending::Failed(_)), "whoever waits for it is told what is known");
     assert_eq!(runtime.parked(), [run.id().clone()]);

@@ -132,7 +132,7 @@ impl Observer for Heard {
     fn fact(&self, seen: &ShownFact<'_>) {
         if matches!(seen.record.event, Event::RunSettled { .. }) {
             let run = self.run.lock().clone();
-            *self.was_first.lock() = run.map(|run| run.try_outcome().is_none() && run.state() != State::Settled);
+            *self.was_first.lock() = run.map(|run| run.try_outcome().is_none() && run.state() != RunState::Settled);
             self.settled.store(true, Ordering::SeqCst);
         }
     }

@@ -114,7 +114,7 @@ async fn a_run_that_waits_for_a_person_is_stopped_at_the_restart_if_a_reader_had
         let run = first.ask(if came_with_it { prompt.with_reader() } else { prompt }).await;
         let _reader = run.watch();
         settle_down().await;
-        assert_eq!(run.state(), State::Waiting);
+        assert_eq!(run.state(), RunState::Waiting);
 
         let next = first.restarted([says("Well.")]).await;
         assert_eq!(next.settled(&run), Some(LEFT));
@@ -169,7 +169,7 @@ async fn a_reader_disconnected_on_purpose_was_not_lost_and_one_that_comes_after_
     reader.leave_without_disconnect();
     drop(reader);
     settle_down().await;
-    assert_eq!(run.state(), State::Waiting);
+    assert_eq!(run.state(), RunState::Waiting);
 
     let next = first.restarted([]).await;
     assert_eq!(next.settled(&run), None);
@@ -211,7 +211,7 @@ async fn a_reader_that_comes_back_in_time_keeps_a_patient_run_and_the_time_start
     sleep(millis(900)).await;
     let reader = run.watch();
     sleep(millis(100_000)).await;
-    assert_eq!(run.state(), State::Waiting);
+    assert_eq!(run.state(), RunState::Waiting);
     let left = Instant::now();
     drop(reader);
     assert_eq!(ending(&run).await, LEFT);
@@ -303,7 +303,7 @@ async fn an_export_tells_that_a_reader_had_come_and_the_run_does_not_go_on_elsew
         assert_eq!(ending(&moved).await, LEFT);
         let note = moved.receipt().unwrap().note.unwrap();
         assert!(note.starts_with("its session was imported, so it lost its reader"), "{note}");
-        assert_eq!(run.state(), State::Waiting, "where it came from it goes on");
+        assert_eq!(run.state(), RunState::Waiting, "where it came from it goes on");
     }
 }
 

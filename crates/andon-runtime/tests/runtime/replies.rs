@@ -173,7 +173,7 @@ async fn after_turn_lets_the_answer_and_its_tools_finish_and_makes_no_further_mo
     let pulled = Instant::now();
     assert_eq!(*run.cancel(Cancel::after_turn()).kind(), ReplyKind::Accepted);
     settle_down().await;
-    assert_eq!(run.state(), State::Cancelling);
+    assert_eq!(run.state(), RunState::Cancelling);
 
     let outcome = cancelled(&session, &run).await;
     assert_eq!(pulled.elapsed(), secs(4), "one for the answer, three for its tool");
@@ -238,7 +238,7 @@ async fn a_harder_cancel_ends_the_grace_that_a_softer_one_gave() {
     let run = start_until_tool(&session, "Go.", "m").await;
     run.cancel(Cancel::graceful());
     tokio::time::sleep(secs(1)).await;
-    assert_eq!(run.state(), State::Cancelling);
+    assert_eq!(run.state(), RunState::Cancelling);
     let pulled = Instant::now();
     assert_eq!(*run.cancel(Cancel::now()).kind(), ReplyKind::Hardened);
     cancelled(&session, &run).await;

@@ -83,7 +83,7 @@ impl Process {
     }
 }
 
-fn lives_on(process: &Process, state: State) -> Fate {
+fn lives_on(process: &Process, state: RunState) -> Fate {
     Fate::LivesOn { session: process.session().key().clone(), state }
 }
 
@@ -92,9 +92,9 @@ async fn a_question_that_was_open_is_asked_again_and_a_yes_starts_the_tool_once(
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
 
     let next = first.restarted([says("It is done.")]).await;
-    assert_eq!(next.fates(), [lives_on(&next, State::Waiting)]);
+    assert_eq!(next.fates(), [lives_on(&next, RunState::Waiting)]);
     let found = next.find(&run).await;
-    assert_eq!((found.state(), next.model.calls(), next.tools.started()), (State::Waiting, 0, 0));
+    assert_eq!((found.state(), next.model.calls(), next.tools.started()), (RunState::Waiting, 0, 0));
     settle_down().await;
     assert_eq!((next.model.calls(), next.tools.started()), (0, 0), "nothing happens before a person has decided");
 
@@ -172,7 +172,7 @@ async fn runs_that_were_queued_start_in_their_order_once_the_lost_one_is_settled
     let next = first.restarted([says("Two."), says("Three."), says("Four.")]).await;
     let session = next.session().key().clone();
     let mut fates = vec![Fate::Settled { session, ending: Arc::new(Ending::Lost) }];
-    fates.extend(std::iter::repeat_n(lives_on(&next, State::Queued), 3));
+    fates.extend(std::iter::repeat_n(lives_on(&next, RunState::Queued), 3));
     assert_eq!(next.fates(), fates);
     for run in &queued {
         let found = next.find(run).await;
@@ -191,7 +191,7 @@ async fn a_run_that_waits_for_a_person_keeps_its_seat_and_those_behind_it_wait()
     settle_down().await;
 
     let next = first.restarted([says("Done."), says("And that.")]).await;
-    assert_eq!(next.fates(), [lives_on(&next, State::Waiting), lives_on(&next, State::Queued)]);
+    assert_eq!(next.fates(), [lives_on(&next, RunState::Waiting), lives_on(&next, RunState::Queued)]);
     let refused = next.session().start("Me first!").unwrap_err();
     assert!(matches!(refused, StartError::Busy { run: busy, .. } if busy == *run.id()));
     settle_down().await;
@@ -206,9 +206,9 @@ async fn without_its_agent_a_run_is_parked_and_goes_on_when_the_agent_is_there()
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let next = first.next([says("Done.")], |_, _| None).await;
     let session = run.session().clone();
-    assert_eq!(next.fates(), [Fate::Parked { session, state: State::Waiting }]);
+    assert_eq!(next.fates(), [Fate::Parked { session, state: RunState::Waiting }]);
     let parked = next.find(&run).await;
-    assert_eq!((parked.state(), parked.try_outcome().is_none()), (State::Waiting, true));
+    assert_eq!((parked.state(), parked.try_outcome().is_none()), (RunState::Waiting, true));
 
     let builder = Agent::builder().model(next.model.clone()).runtime(&next.runtime);
     let agent = dangerous(builder, &next.tools).open();
@@ -304,7 +304,7 @@ async fn a_run_may_outlive_several_processes() {
     let (first, run) = Process::asked([calls(&[("g", "danger")])]).await;
     let second = first.restarted([]).await;
     let third = second.restarted([says("At last.")]).await;
-    assert_eq!(third.fates(), [lives_on(&third, State::Waiting)]);
+    assert_eq!(third.fates(), [lives_on(&third, RunState::Waiting)]);
     let found = third.find(&run).await;
     found.decide(&id("g")).approve().send().unwrap();
     assert_eq!(found.outcome().await.text_so_far(), "At last.");
@@ -637,7 +637,7 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
     let session = dangerous(builder, &ToolLog::new()).build().unwrap().session(LOCAL, "s").unwrap();
     let run = first.block_on(async {
         let run = start_until(&session, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
-        while run.state() != State::Waiting {
+        while run.state() != RunState::Waiting {
             tokio::task::yield_now().await;
         }
         run
@@ -684,7 +684,7 @@ async fn a_call_that_a_hook_changed_and_asked_about_is_made_as_it_was_changed_by
         Agent::builder().model(model).runtime(&next).tool(keeps(&kept)).build().unwrap().session(LOCAL, "s").unwrap();
     next.recover().await.unwrap();
     let found = next.find(run.id()).await.unwrap().unwrap();
-    assert_eq!((found.state(), kept.lock().unwrap().len()), (State::Waiting, 0));
+    assert_eq!((found.state(), kept.lock().unwrap().len()), (RunState::Waiting, 0));
     found.decide(&id("c")).approve().by("ada").send().unwrap();
     assert_eq!(*found.outcome().await.ending, DONE);
     assert_eq!(*kept.lock().unwrap(), [json!({"n": 7})]);

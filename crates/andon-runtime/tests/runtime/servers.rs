@@ -24,7 +24,7 @@ async fn a_queued_run_that_is_born_cancelled_waits_for_nobody() {
     let seated = start_until_shown(&session, "Go.", "Hm").await;
     let queued = session.prompt("Then.").when_busy(WhenBusy::Queue).born_cancelled(Cancel::graceful()).start().unwrap();
     assert!(queued.outcome().await.is_cancelled());
-    assert_eq!(seated.state(), State::Running);
+    assert_eq!(seated.state(), RunState::Running);
 }
 
 /// Checks P9: a run that was cancelled before it began supersedes nobody.
@@ -34,7 +34,7 @@ async fn a_run_that_is_born_cancelled_supersedes_nobody() {
     let seated = start_until_shown(&session, "Go.", "Hm").await;
     let prompt = session.prompt("Instead.").when_busy(WhenBusy::Supersede).born_cancelled(Cancel::graceful());
     assert!(prompt.run().await.unwrap().is_cancelled());
-    assert_eq!(seated.state(), State::Running);
+    assert_eq!(seated.state(), RunState::Running);
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,7 +47,7 @@ async fn a_session_can_be_moved_to_another_machine_and_goes_on_there() {
     assert_nothing_lost(&found, &other.history().await.unwrap()).await;
     assert_usable(&other).await;
     assert_eq!(model.calls(), 1);
-    assert_eq!(run.state(), State::Running, "where it came from nothing has changed");
+    assert_eq!(run.state(), RunState::Running, "where it came from nothing has changed");
 
     let again = there.import(&lines).await.unwrap_err();
     assert!(again.to_string().contains("there is already a session guide/local/s"), "{again}");
@@ -139,8 +139,11 @@ async fn lists_tell_what_runs_and_what_has_run() {
     until(&queued, |event| matches!(event, Event::RunAccepted { .. })).await;
     let runs = runtime.list_runs(RunFilter::default()).await.unwrap();
     let told: Vec<_> = runs.iter().map(|info| (info.title.as_str(), info.state, info.ending.is_some())).collect();
-    let expected =
-        [("Later.", State::Queued, false), ("And now?", State::Running, false), ("Look around.", State::Settled, true)];
+    let expected = [
+        ("Later.", RunState::Queued, false),
+        ("And now?", RunState::Running, false),
+        ("Look around.", RunState::Settled, true),
+    ];
     assert_eq!(told, expected);
     let open = RunFilter::new().settled(false).limit(1);
     assert_eq!(runtime.list_runs(open).await.unwrap()[0].run, *queued.id());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    CallId, Cancel, Ending, Event, Force, JournalError, Reason, Reply, ReplyKind, Run, RunId, State as RunState,
+    CallId, Cancel, Ending, Event, Force, JournalError, Reason, Reply, ReplyKind, Run, RunId, RunState,
 };
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, RunStanding, SessionKey, State, title};
+use andon_runtime::{
+    CallId, Ending, Event, Force, Reason, Run, RunId, RunInfo, RunStanding, RunState, SessionKey, title,
+};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -33,7 +35,7 @@ pub(crate) struct RunView {
     tenant: Option<Arc<str>>,
     /// The state of the run.
     #[schema(value_type = StateForm)]
-    state: State,
+    state: RunState,
     /// What the run is doing. Absent once it has settled; in `GET /v1/runs` also absent for a run that has not settled but is
     /// not in progress in this server, such as one whose agent is missing.
     #[schema(value_type = Option<String>)]
@@ -159,7 +161,7 @@ impl RunView {
 
 /// The fields of a [`RunView`] that change while the run is in progress, except its approvals.
 struct ChangingFields {
-    state: State,
+    state: RunState,
     phase: Option<Phase>,
     force: Option<Force>,
     outcome: Option<Ending>,
@@ -173,7 +175,7 @@ impl ChangingFields {
     fn of(run: &Run) -> Self {
         // This is read first: once the state is settled, the outcome and the last event exist.
         let standing = run.standing();
-        let is_settled = standing.state == State::Settled;
+        let is_settled = standing.state == RunState::Settled;
         let outcome = run.try_outcome().filter(|_| is_settled);
         let last = run.first_and_last().map(|(_, last)| last).filter(|_| is_settled);
         let end = last.filter(|last| matches!(last.event, Event::RunSettled { .. }));
@@ -191,7 +193,7 @@ impl ChangingFields {
 
 /// How hard a run is being stopped; `None` unless it is cancelling.
 pub(crate) fn force_while_cancelling(standing: RunStanding) -> Option<Force> {
-    standing.force.filter(|_| standing.state == State::Cancelling)
+    standing.force.filter(|_| standing.state == RunState::Cancelling)
 }
 
 /// The calls that need approval.

@@ -2,7 +2,7 @@
 
 use crate::http::json::Json;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Run, RunFilter, RunId, State as RunState};
+use andon_runtime::{Run, RunFilter, RunId, RunState};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use crate::http::json::Json;
-use andon_runtime::{Force, Reason, Reply, Run, RunId, SessionKey, State as RunState};
+use andon_runtime::{Force, Reason, Reply, Run, RunId, RunState, SessionKey};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -9,7 +9,7 @@ use andon_runtime::core::event::{Addendum, AddendumKind, Entry as Stored};
 use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Event, JournalError, Observer, Receipt, Record, RunId, SessionKey, ShownAddendum, ShownFact, State,
+    Event, JournalError, Observer, Receipt, Record, RunId, RunState, SessionKey, ShownAddendum, ShownFact,
 };
 use andon_testkit::explore::Mode;
 use andon_testkit::scripts;
@@ -115,7 +115,7 @@ fn check_progress(row: &BoardRow, progress: &RunProgress, event: &str) {
 fn check_receipt(row: &BoardRow, facts: &[Arc<Record>], learned: Vec<Addendum>, durable: Option<Stamp>) {
     let known_late = learned.iter().any(|addendum| {
         let is_late = matches!(&addendum.what, AddendumKind::LateResult { .. });
-        is_late && row.standing().state != State::Settled
+        is_late && row.standing().state != RunState::Settled
     });
     let receipt = Receipt::fold(facts, learned, durable).unwrap();
     let billed = receipt.usage.billed;

@@ -1,6 +1,6 @@
 //! A second prompt in a busy session.
 
-use andon_runtime::State;
+use andon_runtime::RunState;
 
 use crate::common::*;
 
@@ -67,7 +67,7 @@ async fn while_a_run_is_cancelling_the_next_prompt_waits_whatever_it_says() {
         inside.post(&format!("/v1/runs/{}/cancel", first.id()), json!({})).await;
         let began = Instant::now();
         let next = inside.start(with(when_busy)).await;
-        assert_eq!((next.state(), model.calls()), (State::Queued, 1), "{when_busy}");
+        assert_eq!((next.state(), model.calls()), (RunState::Queued, 1), "{when_busy}");
         assert_eq!(reason(&next).await, "none");
         assert_eq!((reason(&first).await.as_str(), began.elapsed().as_secs()), ("requested", 5), "{when_busy}");
     }

@@ -9,7 +9,7 @@ use andon_runtime::core::message::{Message, Part, Role};
 use andon_runtime::core::outcome::{Ending, ModelStop};
 use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{Batch, BatchStanding, Journal, RunFilter, SessionFilter, State};
+use andon_runtime::{Batch, BatchStanding, Journal, RunFilter, RunState, SessionFilter};
 use andon_testkit::bench::{Goal, Line, now, quantile};
 
 use crate::world::{Database, on_one_thread};
@@ -100,14 +100,14 @@ pub(crate) fn lists() -> Vec<Line> {
         ];
         let runs = [
             ("runs, 20 of all", which()),
-            ("runs, 20 that are running", which().state(State::Running)),
-            ("runs, those that wait, of which there are none", which().state(State::Waiting)),
+            ("runs, 20 that are running", which().state(RunState::Running)),
+            ("runs, those that wait, of which there are none", which().state(RunState::Waiting)),
             ("runs, 20 that have settled", which().settled(true)),
             ("runs, 20 of an app", which().app(some("app-1"))),
             ("runs, 20 of an app that was used long ago", which().app(some("rare"))),
             ("runs, 20 of a user", which().user(some("user-1"))),
             ("runs, 20 of a user who was here long ago", which().user(some("rare"))),
-            ("runs, those of that user that are running: none", which().user(some("rare")).state(State::Running)),
+            ("runs, those of that user that are running: none", which().user(some("rare")).state(RunState::Running)),
             ("runs, 20 of a session", which().session(some("session-7"))),
         ];
         let mut lines = Vec::new();

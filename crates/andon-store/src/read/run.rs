@@ -6,7 +6,7 @@ use andon_runtime::JournaledRun;
 use andon_runtime::core::answer::Lump;
 use andon_runtime::core::event::{Entry, Record, Seq};
 use andon_runtime::core::id::RunId;
-use andon_runtime::core::progress::{RunProgress, State};
+use andon_runtime::core::progress::{RunProgress, RunState};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
@@ -87,10 +87,10 @@ pub(crate) fn unsettled(connection: &Connection) -> RowResult<Vec<RunId>> {
 
 /// The state of a run that has not settled, folded from its record. If the record does not fold, all that is known is that the run
 /// has not settled; that must not fail the list it is in.
-pub(crate) fn state_of(connection: &Connection, run: i64) -> RowResult<State> {
+pub(crate) fn state_of(connection: &Connection, run: i64) -> RowResult<RunState> {
     match entries(connection, run) {
-        Ok(entries) => Ok(RunProgress::fold(&entries).map_or(State::Running, |progress| progress.state())),
-        Err(ReadError::Journal(_)) => Ok(State::Running),
+        Ok(entries) => Ok(RunProgress::fold(&entries).map_or(RunState::Running, |progress| progress.state())),
+        Err(ReadError::Journal(_)) => Ok(RunState::Running),
         Err(error) => Err(error),
     }
 }

@@ -2,19 +2,19 @@
 
 use andon_runtime::core::id::{RunId, SessionId, SessionKey};
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{JournalError, State};
+use andon_runtime::{JournalError, RunState};
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The number that the database stores for a state. A settled run is recognised by its end instead.
-pub(crate) fn state_number(state: State) -> Option<i64> {
+pub(crate) fn state_number(state: RunState) -> Option<i64> {
     match state {
-        State::Queued => Some(0),
-        State::Running => Some(1),
-        State::Waiting => Some(2),
-        State::Cancelling => Some(3),
-        State::Settled => None,
+        RunState::Queued => Some(0),
+        RunState::Running => Some(1),
+        RunState::Waiting => Some(2),
+        RunState::Cancelling => Some(3),
+        RunState::Settled => None,
         #[cfg(not(andon_whole))]
         _ => None,
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use andon_runtime::core::cancel::Reason;
-use andon_runtime::{CallId, Cancel, Ending, Fate, FeedItem, ModelStop, Run, RunId, State};
+use andon_runtime::{CallId, Cancel, Ending, Fate, FeedItem, ModelStop, Run, RunId, RunState};
 use andon_testkit::model::Act;
 use andon_testkit::tools::Deed;
 use andon_testkit::{check, wire};
@@ -72,8 +72,8 @@ async fn recover(life: &Life, name: &str) {
         settled("answering", "monday", Ending::Lost),
         settled("asked-to-stop", "friday", Ending::Cancelled { reason: Reason::Requested }),
         settled("calling", "tuesday", Ending::Lost),
-        lives_on("queued", State::Queued),
-        lives_on("waiting", State::Waiting),
+        lives_on("queued", RunState::Queued),
+        lives_on("waiting", RunState::Waiting),
     ];
     assert_eq!(fates, expected, "{name}");
     assert_eq!(lines(&life.history("bob", "monday").await), ["User: Count.", "Assistant: One, two,  [Lost]"], "{name}");

@@ -13,7 +13,7 @@ use andon_runtime::core::message::{Cut, Message, Part, ResultStatus, Role, ToolC
 use andon_runtime::core::outcome::{Ending, Failure, FailureKind};
 use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Batch, BatchStanding, ModelStop, RunFilter, RunId, SessionFilter, SessionKey, State};
+use andon_runtime::{Batch, BatchStanding, ModelStop, RunFilter, RunId, RunState, SessionFilter, SessionKey};
 
 use super::hooks;
 use super::random::Dice;
@@ -61,7 +61,7 @@ impl RandomRun {
     }
 
     fn is_over(&self) -> bool {
-        self.progress.state() == State::Settled
+        self.progress.state() == RunState::Settled
     }
 }
 
@@ -170,7 +170,7 @@ impl RandomRuns {
     }
 
     async fn check_states(&self, subject: &Subject, place: &str) {
-        let states = [State::Queued, State::Running, State::Waiting, State::Cancelling, State::Settled];
+        let states = [RunState::Queued, RunState::Running, RunState::Waiting, RunState::Cancelling, RunState::Settled];
         for state in states {
             let mut expected = Vec::new();
             for told in self.runs.iter().rev() {

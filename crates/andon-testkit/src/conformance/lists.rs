@@ -6,7 +6,9 @@ use andon_runtime::core::event::Event;
 use andon_runtime::core::message::{Message, Part, Role, ToolCall};
 use andon_runtime::core::outcome::Ending;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{RunFilter, RunId, RunInfo, SessionFilter, SessionInfo, SessionKey, State, StateChange, StateMap};
+use andon_runtime::{
+    RunFilter, RunId, RunInfo, RunState, SessionFilter, SessionInfo, SessionKey, StateChange, StateMap,
+};
 
 use super::story::{Story, call, key, request, session};
 use super::subject::Subject;
@@ -195,12 +197,12 @@ pub(super) async fn a_list_says_the_state_of_each_run(subject: Subject) {
     let mut expected = Vec::new();
     for story in &mut stories {
         let (entries, state) = match story.run().as_str() {
-            "queued" => (vec![story.accepted()], State::Queued),
-            "running" => (story.begun(), State::Running),
-            "waiting" => (waiting(story), State::Waiting),
-            "cancelling" => ([story.begun(), vec![cancelled(story)]].concat(), State::Cancelling),
-            "settled" => (story.whole("Yes."), State::Settled),
-            _ => (vec![story.accepted(), cancelled(story), story.ended(ending.clone())], State::Settled),
+            "queued" => (vec![story.accepted()], RunState::Queued),
+            "running" => (story.begun(), RunState::Running),
+            "waiting" => (waiting(story), RunState::Waiting),
+            "cancelling" => ([story.begun(), vec![cancelled(story)]].concat(), RunState::Cancelling),
+            "settled" => (story.whole("Yes."), RunState::Settled),
+            _ => (vec![story.accepted(), cancelled(story), story.ended(ending.clone())], RunState::Settled),
         };
         story.write(&subject, entries.clone()).await;
         let settled = entries.last().and_then(|entry| match &entry.fact()?.event {

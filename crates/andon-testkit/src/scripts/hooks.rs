@@ -8,7 +8,7 @@ use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
     AgentBuilder, AnswerDecision, CallDecision, Cancel, Digest, EndDecision, FeedItem, Message, RequestDecision,
-    ResultDecision, Run, RunDecision, Session, State,
+    ResultDecision, Run, RunDecision, RunState, Session,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -384,7 +384,7 @@ pub(super) async fn question_after_a_restart(world: World) {
             let agent = asks(agent.tool(tools::quick("quick", &ToolLog::new()))).build();
             let Some(Ok(session)) = agent.ok().map(|agent| agent.session(LOCAL, "s")) else { return };
             let Ok(run) = session.start("Pay.") else { return };
-            while run.state() != State::Waiting {
+            while run.state() != RunState::Waiting {
                 sleep(millis(1)).await;
             }
         })

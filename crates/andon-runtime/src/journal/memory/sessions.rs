@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_core::event::Event;
 use andon_core::id::{RunId, SessionKey};
-use andon_core::progress::{RunProgress, State as RunState};
+use andon_core::progress::{RunProgress, RunState};
 use andon_core::time::Wall;
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ pub(crate) use andon_runtime::core::progress::Phase;
 pub(crate) use andon_runtime::{
     Agent, AgentBuilder, CallDecision, Cancel, Cursor, Effect, Ending, Failure, FailureKind, FeedItem, FnTool,
     Invocation, Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind,
-    Returned, Run, Runtime, Session, SessionKey, State, TestClock, ToolError, Verdict, WhenBusy, Work,
+    Returned, Run, RunState, Runtime, Session, SessionKey, TestClock, ToolError, Verdict, WhenBusy, Work,
 };
 pub(crate) use andon_testkit::tools::{self, ToolLog};
 pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use andon_runtime::core::progress::Phase;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{CallId, Digest, Ending, Force, Reason, RunId, SessionId, SessionKey, State};
+use andon_runtime::{CallId, Digest, Ending, Force, Reason, RunId, RunState, SessionId, SessionKey};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -109,7 +109,7 @@ pub(crate) struct RowForm {
     tenant: Option<Arc<str>>,
     /// The state of the run.
     #[schema(value_type = StateForm)]
-    state: State,
+    state: RunState,
     /// What the run is doing: `queued`, `hook`, `model`, `backoff`, `tools`, `waiting` or `between`. Absent once it has
     /// settled.
     #[schema(value_type = String)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use andon_runtime::core::outcome::FailureKind;
-use andon_runtime::core::progress::{RunProgress, State};
+use andon_runtime::core::progress::{RunProgress, RunState};
 use andon_runtime::{Ending, ReplyKind};
 
 use super::{Deleted, MAY_BE_LOST_US, READERS_LAG_US, Seen};
@@ -177,5 +177,5 @@ pub(super) fn check_left(book: &Book, seen: &Seen, life: u32, deleted: &Deleted)
 
 fn waits_for_a_person(pages: &Pages) -> bool {
     let state = RunProgress::fold(&pages.entries_before(pages.epoch + 1)).map(|progress| progress.state());
-    pages.session == Scene::Approve.name() && matches!(state, Ok(State::Waiting | State::Queued))
+    pages.session == Scene::Approve.name() && matches!(state, Ok(RunState::Waiting | RunState::Queued))
 }

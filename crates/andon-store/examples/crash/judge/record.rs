@@ -5,7 +5,7 @@ use std::sync::Arc;
 use andon_runtime::Ending;
 use andon_runtime::core::closing::close_lost;
 use andon_runtime::core::event::{Event, ToolEnd};
-use andon_runtime::core::progress::{CallState, RunProgress, State};
+use andon_runtime::core::progress::{CallState, RunProgress, RunState};
 
 use crate::book::{Pages, Row};
 
@@ -73,7 +73,7 @@ pub(super) fn check_recovery(pages: &Pages, may_be_orphan: bool) -> Vec<String> 
         Err(error) => return vec![format!("I11: what recovery found does not fold: {error}")],
     };
     let is_lost = matches!(pages.ending, Some(Ending::Lost));
-    if is_lost && matches!(progress.state(), State::Queued | State::Waiting) {
+    if is_lost && matches!(progress.state(), RunState::Queued | RunState::Waiting) {
         broken.push(format!("P10: it was {:?}, and was lost", progress.state()));
     }
     if is_lost {

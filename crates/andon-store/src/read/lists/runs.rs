@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use andon_runtime::core::outcome::Ending;
-use andon_runtime::core::progress::State;
+use andon_runtime::core::progress::RunState;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{RunFilter, RunInfo};
 use rusqlite::types::Value as Bound;
@@ -67,13 +67,13 @@ fn streams(connection: &Connection, which: &RunFilter) -> RowResult<Vec<Stream>>
         return of_sessions(connection, which);
     }
     let is_anywhere = which.tenant.is_none() && which.app.is_none() && which.user.is_none();
-    let is_open = which.settled == Some(false) || which.state.is_some_and(|state| state != State::Settled);
+    let is_open = which.settled == Some(false) || which.state.is_some_and(|state| state != RunState::Settled);
     let places = Places::named(connection, which.tenant.as_ref(), which.app.as_ref(), which.user.as_ref())?;
     if is_open {
         return Ok(open(which, (!is_anywhere).then_some(&places)));
     }
     if is_anywhere {
-        let settled = which.settled == Some(true) || which.state == Some(State::Settled);
+        let settled = which.settled == Some(true) || which.state == Some(RunState::Settled);
         let stream = if settled { Stream::new(SETTLED, "e.kind = 'run_settled'") } else { Stream::new(ALL, "TRUE") };
         return Ok(vec![stream]);
     }
@@ -139,11 +139,11 @@ fn run_info(connection: &Connection, row: &Row<'_>) -> RowResult<RunInfo> {
     let ended_at: Option<i64> = row.get(7)?;
     let ending: Option<Ending> = if ended_at.is_some() { Some(parse(row, 8)?) } else { None };
     let state = match (&ending, row.get(12)?) {
-        (Some(_), _) => State::Settled,
-        (None, Some(0)) => State::Queued,
-        (None, Some(1)) => State::Running,
-        (None, Some(2)) => State::Waiting,
-        (None, Some(3)) => State::Cancelling,
+        (Some(_), _) => RunState::Settled,
+        (None, Some(0)) => RunState::Queued,
+        (None, Some(1)) => RunState::Running,
+        (None, Some(2)) => RunState::Waiting,
+        (None, Some(3)) => RunState::Cancelling,
         (None, None | Some(_)) => state_of(connection, row.get(4)?)?,
     };
     let title: String = row.get(9)?;
@@ -160,7 +160,7 @@ fn query_for(which: &RunFilter, stream: &Stream, floor: i64) -> (String, Vec<Bou
                 r.durable_at, r.durable_mono_us, r.state";
     let Stream { from, condition, of } = stream;
     let mut sql = format!("{columns} FROM {from} CROSS JOIN sessions AS s ON s.id = r.session WHERE {condition}");
-    match which.settled.or(which.state.map(|state| state == State::Settled)) {
+    match which.settled.or(which.state.map(|state| state == RunState::Settled)) {
         Some(true) => sql.push_str(" AND r.settled = 1"),
         Some(false) => sql.push_str(" AND r.settled = 0"),
         None => {}
@@ -215,7 +215,7 @@ mod tests {
             (all.clone().user(some("ada")).settled(true), "runs_of_user (user_place=?"),
             (all.clone().user(some("ada")).settled(false), "USING INDEX open_runs (state=?"),
             (all.clone().settled(false), "USING INDEX open_runs (state=?"),
-            (all.clone().state(State::Running), "USING INDEX open_runs (state=?"),
+            (all.clone().state(RunState::Running), "USING INDEX open_runs (state=?"),
             (all.clone().settled(true), "USING COVERING INDEX one_terminal"),
             (all.clone().session(some("s")), "USING INTEGER PRIMARY KEY"),
             (all.clone().run(run.clone()), "(run=?)"),

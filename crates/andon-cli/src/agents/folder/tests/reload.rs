@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_runtime::State;
+use andon_runtime::RunState;
 use andon_testkit::TestJournal;
 
 use super::*;
@@ -183,7 +183,7 @@ async fn a_run_that_a_dead_server_left_waiting_is_recovered_when_its_app_is_fixe
     world.write_agent("shop", &good);
     world.scan().await;
     let waiting = world.agent("shop").start("shell: echo done").unwrap();
-    while waiting.state() != State::Waiting {
+    while waiting.state() != RunState::Waiting {
         tokio::task::yield_now().await;
     }
     journal.crash();
@@ -201,5 +201,5 @@ async fn a_run_that_a_dead_server_left_waiting_is_recovered_when_its_app_is_fixe
         .await
         .unwrap();
     assert_eq!(next.parked(), []);
-    assert_eq!(next.find(waiting.id()).await.unwrap().unwrap().state(), State::Waiting);
+    assert_eq!(next.find(waiting.id()).await.unwrap().unwrap().state(), RunState::Waiting);
 }
