@@ -10,7 +10,7 @@ use crate::components::check_components;
 use crate::debian::ensure_programs;
 use crate::programs::{self, Program, counted};
 use crate::python::{ensure_adk, ensure_venv};
-use crate::stages::{Stages, build_example, cargo, example, printed, test_cargo, xtask};
+use crate::stages::{Stages, build_example, cargo, example, is_ci, printed, test_cargo, xtask};
 use crate::unchanged::{Inputs, Work, built};
 use crate::{adk, docs, observe, page, proxy, surface, types};
 
@@ -36,6 +36,8 @@ pub(crate) fn test(length: Length) -> Result<()> {
     let mut programs = programs::build(&mut stages, "tests, built and linted", &["--lib", "--bins", "--tests"])?;
     let others = ["build", "--workspace", "--examples", "--benches"];
     stages.run("examples and benchmarks, built and linted", &mut test_cargo(&others))?;
+    // Last, so that tests start the program as its users build it: without what the features of tests add to the crates.
+    stages.run("the program, as its users build it", &mut plain_build())?;
     // Whatever could not be installed is asked for again, and reported, by the stages that need it.
     drop(installing.join());
     let python = stages.needs("tests of MCP, whose servers are written in Python", ensure_venv());
@@ -79,6 +81,15 @@ fn install() {
     for ensure in all {
         drop(ensure());
     }
+}
+
+/// What the README's first command builds.
+fn plain_build() -> Command {
+    let mut command = cargo(&["build"]);
+    if is_ci() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
 }
 
 /// What takes minutes, the longest first.

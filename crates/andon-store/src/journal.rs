@@ -72,6 +72,7 @@ impl SqliteJournal {
             uses: Arc::clone(&uses),
             rested: true,
             trouble: Arc::clone(&trouble),
+            #[cfg(feature = "testing")]
             probe: options.probe.clone(),
             checkpointed: 0,
             erasing: false,

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "testing")]
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "testing")]
 use andon_runtime::Probe;
 use rusqlite::{Connection, OpenFlags};
 
@@ -28,6 +30,7 @@ pub fn default_path() -> Option<PathBuf> {
 #[derive(Clone, Default)]
 pub struct Options {
     pub(crate) program: Option<String>,
+    #[cfg(feature = "testing")]
     pub(crate) probe: Option<Arc<dyn Probe>>,
 }
 
@@ -52,6 +55,7 @@ impl Options {
 
     /// Called each time the writer passes a seam: before and after each commit, and after its acknowledgements. For test
     /// kits. It is called on the writer's thread, so blocking in it looks like a disk that stalls.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub fn probe(mut self, probe: Arc<dyn Probe>) -> Self {
         self.probe = Some(probe);
