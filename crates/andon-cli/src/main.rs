@@ -68,7 +68,7 @@ fn work(args: Args) -> anyhow::Result<Exit> {
             Some(Command::Import(args)) => records::import(&args).await?,
             Some(Command::Delete(args)) => records::delete(&args).await?,
             Some(Command::Usage(args)) => records::usage(&args).await?,
-            Some(Command::Cancel(args)) => stop::cancel(&args).await?,
+            Some(Command::Cancel(args)) => return stop::cancel(&args).await,
             Some(Command::Approve(args)) => stop::approve(&args).await?,
             Some(Command::Line(args)) => stop::line(&args).await?,
             Some(Command::Keys(args)) => keys::keys(&args).await?,

@@ -72,6 +72,7 @@ mod tests {
     fn a_digest_is_the_one_that_every_other_program_computes_and_survives_a_round_trip() {
         let digest = Digest::of(b"{}");
         assert_eq!(digest.to_string(), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
+        assert_eq!(hex::encode(digest.bytes()), digest.to_string());
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(format!("{digest:?}"), format!("Digest({digest})"));
         for bad in [

@@ -40,7 +40,7 @@ The output says what was targeted, which runs were reached, and how many others 
 
 Exit codes:
   0    the runs are stopping or have ended, or none was running
-  1    there is no such run or agent, or it could not be stopped
+  1    there is no such run or agent, no run of such a user or session was ever here, or it could not be stopped
   2    the command line is wrong")]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["run", "session", "user", "app", "all"]))]
 pub(crate) struct CancelArgs {

@@ -10,13 +10,14 @@ use crate::args::{CancelArgs, filters};
 use crate::client::calls::Selector;
 use crate::client::forms::{Cancelled, CancelledMany};
 use crate::client::{Client, ClientError, Target};
+use crate::exit::Exit;
 use crate::how::How;
 use crate::print::{write, write_line};
 use crate::records::no_run;
 use crate::show::receipt;
 
-/// Stops a run, a call, or all runs that match.
-pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<()> {
+/// Stops a run, a call, or all runs that match. A stop of what nobody has ever heard of has failed: the name may be mistyped.
+pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
     let target = Target::find(&args.target).await?;
     let grace_ms = args.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
     let how = How { grace_ms, ..How::asked(args.force(), args.note.as_deref()) };
@@ -26,7 +27,8 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<()> {
                 Target::Server(client) => one_remote(client, run, args, &how).await?,
                 Target::Database(db) => local::stop_one(db, run, args, &how).await?,
             };
-            tell_one(&cancelled, args)
+            tell_one(&cancelled, args)?;
+            Ok(Exit::Completed)
         }
         None => {
             let (began, which) = (Instant::now(), selector(args));
@@ -34,7 +36,9 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<()> {
                 Target::Server(client) => many_remote(client, &which, args.wait, &how).await?,
                 Target::Database(db) => local::stop(db, which, &how).await?,
             };
-            tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)
+            tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)?;
+            let is_unknown = stopped.runs.is_empty() && !stopped.aim.known;
+            Ok(if is_unknown { Exit::Failed } else { Exit::Completed })
         }
     }
 }

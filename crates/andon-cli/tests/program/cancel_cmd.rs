@@ -78,14 +78,20 @@ fn a_session_a_user_or_everything_is_stopped_including_queued_runs() {
 fn a_stop_that_reached_nothing_says_what_it_looked_for_and_what_goes_on() {
     let served = Served::new();
     let run = served.detach(&["--user", "ada"], "tell me a long story");
-    let told = served.run(&["cancel", "--user", "Ada", "--wait"]).stdout;
+    // Scripts see it, too: nothing of that name was ever on record.
+    let stop = |command: &[&str]| {
+        let ended = served.start(command).end();
+        assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+        ended
+    };
+    let told = stop(&["cancel", "--user", "Ada", "--wait"]).stdout;
     let said = "Nothing was stopped: looked for all runs of the user Ada, but found none on record. 1 other run is still in progress. \
                 Did you mean --user ada?\n";
     assert_eq!(told, said);
-    let told = served.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
+    let told = stop(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
     assert_eq!((told.len(), &told[0]["cancelled"], &told[0]["settled"]), (1, &json!(0), &json!(false)), "{told:?}");
     assert_eq!((&told[0]["looked_for"], &told[0]["others"]), (&json!("all runs of the user Ada"), &json!(1)));
-    let told = served.run(&["cancel", "--session", "otter"]).stdout;
+    let told = stop(&["cancel", "--session", "otter"]).stdout;
     assert!(
         told.contains("all runs in the session otter, but found none on record. 1 other run is still in progress."),
         "{told}"
@@ -150,7 +156,7 @@ fn without_a_server_runs_left_open_are_settled_and_waiting_ones_are_stopped() {
 }
 
 #[test]
-fn without_a_server_an_unknown_app_is_an_error_and_an_unknown_user_is_not() {
+fn without_a_server_an_unknown_app_or_user_is_an_error() {
     let db = Database::new();
     let place = format!("{}, which no server is using", db.file("andon.db"));
     for aim in [&["--app", "practice"][..], &["--user", "ada"], &["--all"], &["--all", "--json"]] {
@@ -161,7 +167,9 @@ fn without_a_server_an_unknown_app_is_an_error_and_an_unknown_user_is_not() {
     chat.say("write a note: x", "[y/n]");
     chat.kill();
     assert!(db.refused(&["cancel", "--app", "practise"]).contains(&format!("in {place}: there is practice")));
-    let told = db.run(&["cancel", "--user", "Ada", "--wait", "--json"]).json();
+    let ended = db.start(&["cancel", "--user", "Ada", "--wait", "--json"]).end();
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let told = ended.json();
     assert_eq!((&told[0]["settled"], &told[0]["known"], &told[0]["others"]), (&json!(false), &json!(false), &json!(1)));
     let told = db.run(&["cancel", "--app", "practice", "--wait", "--json"]).json();
     assert_eq!((&told[1]["cancelled"], &told[1]["settled"], &told[1]["others"]), (&json!(1), &json!(true), &json!(0)));

@@ -26,7 +26,7 @@ pub enum Reach {
     /// Those of its own user.
     #[default]
     Own,
-    /// Those of all users of its tenant.
+    /// Those of all users of its tenant. What the program itself starts, with `agent.run`, belongs to the tenant `local`.
     Tenant,
     /// Those of all tenants, and the server itself: the line, the keys and the metrics. An operator.
     Everything,
@@ -42,6 +42,11 @@ pub enum PrincipalError {
     /// Without a scope it may do nothing.
     #[error("a principal needs a scope: leave scopes out to let it start, see and stop runs")]
     NoScope,
+    /// The user would be the program itself, which starts its own runs under that name.
+    #[error(
+        "the user local of the tenant local is the program itself: choose another name, or put people into a tenant of their own"
+    )]
+    ProgramItself,
     /// It would be an operator, but was not called that.
     #[error("the scope admin reaches everything: say so with Reach::Everything")]
     AdminWithoutReach,
@@ -68,7 +73,8 @@ impl PrincipalBuilder {
         Self { name, user: None, tenant, reach: Reach::Own, scopes: None, validity }
     }
 
-    /// The user whose runs it starts. By default the user has the name of the principal.
+    /// The user whose runs it starts. By default the user has the name of the principal. `local` in the tenant `local` is the program
+    /// itself, and is refused: nobody may choose to be called that and reach its runs.
     pub fn user(self, user: impl Into<String>) -> Self {
         Self { user: Some(user.into()), ..self }
     }
@@ -108,6 +114,9 @@ impl PrincipalBuilder {
         };
         let scopes = scopes_of(reach, scopes)?;
         let user = id("user", user.as_deref().unwrap_or(&name))?;
+        if (&*user, tenant.as_str(), reach) == (LOCAL, LOCAL, Reach::Own) {
+            return Err(PrincipalError::ProgramItself);
+        }
         let (name, tenant) = (id("name", &name)?, id("tenant", &tenant)?);
         let is_open = validity.until.is_none() && validity.holds.is_none();
         let pass = if is_open { Pass::Always } else { Pass::Program(Arc::new(validity)) };
@@ -193,6 +202,11 @@ mod tests {
         }
         let operator = ada().reach(Reach::Everything).scopes([Scope::RunRead]);
         assert_eq!(refused(operator), PrincipalError::ScopesOfOperator);
+        // P11: whoever chooses that name would see and stop what the program runs for itself.
+        assert_eq!(refused(Principal::builder("local")), PrincipalError::ProgramItself);
+        assert_eq!(refused(ada().user("local")), PrincipalError::ProgramItself);
+        assert!(Principal::builder("local").tenant("people").build().is_ok());
+        assert!(Principal::builder("local").reach(Reach::Everything).build().is_ok());
         for (builder, what) in [
             (Principal::builder(""), "user"),
             (Principal::builder("").user("ada"), "name"),
