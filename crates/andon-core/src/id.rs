@@ -207,6 +207,10 @@ mod tests {
         let local = SessionKey::new("app", "ann", "s").unwrap();
         let other = SessionKey { tenant: "acme".into(), ..local.clone() };
         assert_eq!([local.to_string(), other.to_string()], ["app/ann/s", "acme:app/ann/s"]);
+        let from_a_store = |key: &SessionKey| {
+            SessionKey::checked(&key.tenant, Arc::clone(&key.app), Arc::clone(&key.user), key.session.clone())
+        };
+        assert_eq!([from_a_store(&local), from_a_store(&other)], [local.clone(), other.clone()]);
         let json = [&local, &other].map(|key| serde_json::to_string(key).unwrap());
         assert_eq!(
             json,

@@ -418,6 +418,10 @@ mod tests {
 
     #[test]
     fn images_and_texts_are_found_among_the_parts_in_order() {
+        assert_eq!(
+            [text("one"), Content::Image(image("a"))].map(|some| some.as_text().map(str::to_owned)),
+            [Some("one".to_owned()), None]
+        );
         let found = result(vec![Content::Image(image("a")), text("one"), Content::Image(image("b")), text("two")]);
         assert!(found.images().eq([&image("a"), &image("b")]));
         assert_eq!(found.to_text(), "one\ntwo");
