@@ -66,7 +66,7 @@ pub struct CancelRequest {
 crate::with!(CancelRequest: by: text Arc<str>, note: text Arc<str>, grace_ms: into Option<u64>);
 
 impl CancelRequest {
-    /// A request by nobody in particular, without a note, with each tool's own grace.
+    /// A request without a sender or a note, with each tool's own grace.
     pub const fn new(reason: Reason, force: Force, requested_at: Stamp) -> Self {
         Self { reason, force, by: None, note: None, grace_ms: None, requested_at }
     }

@@ -104,15 +104,15 @@ impl fmt::Display for Why<'_> {
                 if let Some(note) = &receipt.note {
                     write!(f, " ({note})")?;
                 }
-                f.write_str("; what it said is kept in its outcome: prompt the agent again for a finished answer")
+                f.write_str("; its outcome has the text so far: prompt again for a finished answer")
             }
             Ending::Failed(failure) => {
                 let message = failure.message.trim_end_matches('.');
                 write!(f, "the run failed: {message}; {}", after_a_failure(failure.error))
             }
             Ending::Lost => f.write_str(
-                "the run was lost, because the process that ran it died: look in its receipt which calls may have had \
-                 an effect, then prompt the agent again",
+                "the run was lost, because the process that ran it died: check the receipt for calls that may have had an \
+                 effect, then prompt again",
             ),
         }
     }
@@ -121,10 +121,10 @@ impl fmt::Display for Why<'_> {
 /// What to do after a failure of this kind.
 fn after_a_failure(kind: FailureKind) -> &'static str {
     match kind {
-        FailureKind::ContextOverflow => "go on in a new session",
-        FailureKind::Journal => "prompt the agent again when the journal can be written",
+        FailureKind::ContextOverflow => "continue in a new session",
+        FailureKind::Journal => "prompt again when the journal can be written",
         FailureKind::Model | FailureKind::StreamBroken | FailureKind::Hook | FailureKind::Internal => {
-            "what it said is kept in its outcome: prompt the agent again when the cause is removed"
+            "its outcome has the text so far: fix the cause, then prompt again"
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_cancelled_run_says_why_and_by_whom_as_far_as_that_is_known() {
         let cancelled = outcome(Ending::Cancelled { reason: Reason::Deadline });
-        let rest = "what it said is kept in its outcome: prompt the agent again for a finished answer";
+        let rest = "its outcome has the text so far: prompt again for a finished answer";
         assert_eq!(why_not(&cancelled), format!("the run was cancelled: deadline; {rest}"));
 
         let mut stopped = (*outcome(Ending::Cancelled { reason: Reason::Requested })).clone();
@@ -175,18 +175,17 @@ mod tests {
     #[test]
     fn a_failed_run_says_what_happened_and_what_to_do() {
         let failed = |error| outcome(Ending::Failed(Failure { error, message: "It broke.".into() }));
-        let kept = "the run failed: It broke; what it said is kept in its outcome: prompt the agent again when the \
-                    cause is removed";
+        let kept = "the run failed: It broke; its outcome has the text so far: fix the cause, then prompt again";
         assert_eq!(why_not(&failed(FailureKind::StreamBroken)), kept);
         let too_long = why_not(&failed(FailureKind::ContextOverflow));
-        assert_eq!(too_long, "the run failed: It broke; go on in a new session");
+        assert_eq!(too_long, "the run failed: It broke; continue in a new session");
     }
 
     #[test]
     fn a_lost_run_says_to_look_at_its_calls_before_asking_again() {
         let said = why_not(&outcome(Ending::Lost));
         assert!(
-            said.starts_with("the run was lost, because the process that ran it died: look in its receipt"),
+            said.starts_with("the run was lost, because the process that ran it died: check the receipt"),
             "{said}"
         );
     }

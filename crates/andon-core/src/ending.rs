@@ -66,7 +66,7 @@ pub enum FailureKind {
     StreamBroken,
     /// The journal could not be written.
     Journal,
-    /// A hook failed the run, panicked, or returned what cannot be used.
+    /// A hook failed the run, panicked, or returned something that cannot be used.
     Hook,
     /// A defect in the runtime itself.
     Internal,

@@ -78,7 +78,7 @@ pub enum Event {
         call: u32,
         /// The model's name.
         model: Arc<str>,
-        /// Whether a hook changed the request: then it is not what the conversation says.
+        /// Whether a hook changed the request, so that it differs from the conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_changed: bool,
     },

@@ -1,4 +1,4 @@
-//! How types grow without breaking who uses them.
+//! How types grow without breaking their users.
 //!
 //! # Invariants
 //!

@@ -251,7 +251,7 @@ impl RunProgress {
         self.ending.as_ref()
     }
 
-    /// The last answer, whole or cut. One that the prompt brought along is no answer of this run.
+    /// The last answer, whole or cut. An answer in the history that the prompt brought along does not count.
     pub fn last_answer(&self) -> Option<&Arc<Message>> {
         let own = self.messages.iter().skip(self.accepted.history.len());
         own.rev().find(|message| message.role == Role::Assistant)

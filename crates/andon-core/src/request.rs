@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::history::History;
 use crate::message::Message;
 
-/// Settings of one model call. What is not set is as the model was set up.
+/// Settings of one model call. A setting that is left out keeps the model's own value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelSettings {
@@ -46,20 +46,20 @@ impl ModelSettings {
         *self == Self::default()
     }
 
-    /// What is wrong with them, if anything is.
+    /// Checks that a model can be called with them. `Err` says what is wrong, and what to do.
     pub fn check(&self) -> Result<(), String> {
         if let Some(temperature) = self.temperature.filter(|temperature| !temperature.is_finite() || *temperature < 0.0)
         {
-            return Err(format!("its temperature is {temperature}: use a number from 0 up"));
+            return Err(format!("the temperature is {temperature}: use 0 or more"));
         }
         if self.max_output == Some(0) {
-            return Err("its answer may have 0 tokens: raise max_output, or leave it out".to_owned());
+            return Err("max_output is 0: raise it, or leave it out".to_owned());
         }
         if self.thinking == Some(Thinking::Tokens(0)) {
-            return Err("it may think for 0 tokens: use Thinking::Off, or raise the number".to_owned());
+            return Err("the thinking budget is 0 tokens: use Thinking::Off, or raise it".to_owned());
         }
         if self.stop.iter().any(String::is_empty) {
-            return Err("one of its stop texts is empty, and every answer has that: leave it out".to_owned());
+            return Err("a stop text is empty, which matches everywhere: remove it".to_owned());
         }
         Ok(())
     }
@@ -117,10 +117,10 @@ impl ToolChoice {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RequestChange {
-    /// The instructions, if they are others. An empty text means that there are none.
+    /// The instructions, if they differ. An empty text means that there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Arc<str>>,
-    /// The messages that are others.
+    /// The messages that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Box<MessagesChange>>,
     /// The names of the tools that the model may ask for, if they are not all of the agent's.
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_records_only_the_messages_that_are_others() {
+    fn a_change_records_only_the_messages_that_differ() {
         let change = MessagesChange::between(&history(&["a", "b"]), &history(&["a", "note", "b"])).unwrap();
         let expected = MessagesChange { from: 1, without: 0, with: vec![Arc::new(Message::user("note"))] };
         assert_eq!(change, expected);
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn settings_that_no_model_takes_are_refused() {
         let refused = |settings: ModelSettings| settings.check().unwrap_err();
-        assert!(refused(ModelSettings { temperature: Some(f32::NAN), ..Default::default() }).contains("from 0 up"));
+        assert!(refused(ModelSettings { temperature: Some(f32::NAN), ..Default::default() }).contains("use 0 or more"));
         assert!(refused(ModelSettings { max_output: Some(0), ..Default::default() }).contains("max_output"));
         assert!(
             refused(ModelSettings { stop: vec!["END".into(), "".into()], ..Default::default() }).contains("stop text")

@@ -81,7 +81,7 @@ impl From<Usage> for Form {
 crate::with!(Usage: input: Figure, cache_read: Figure, cache_write: Figure, output: Figure, reasoning: Figure, mixed: Option<Figure>);
 
 impl Usage {
-    /// Nothing is known yet: `Usage::new().output(Figure::reported(7))` says one figure.
+    /// Nothing is known yet: `Usage::new().output(Figure::reported(7))` sets one figure.
     pub const fn new() -> Self {
         Self::UNKNOWN
     }
@@ -122,8 +122,7 @@ impl Usage {
         })
     }
 
-    /// The same figures, which do not say yet that they are mixed, of which this part of the input is unsplit. It is kept only if
-    /// they do not say so themselves, so that equal usages are equal values.
+    /// Sets `unsplit`, unless the figures imply it, so that equal usages are equal values. `mixed` must still be `None`.
     fn with_unsplit(self, unsplit: Option<Figure>) -> Self {
         Self { mixed: unsplit.filter(|unsplit| *unsplit != self.unsplit()), ..self }
     }

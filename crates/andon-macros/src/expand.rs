@@ -357,7 +357,7 @@ mod tests {
         let error = |function: &str| error("", &format!("/// A.\n{function}"));
         let expected = "a tool cannot be generic: the schema of its arguments needs types, so write them out";
         assert_eq!(error("async fn a<T>(t: T) {}"), expected);
-        let expected = "a method becomes a tool if #[andon::tools] is before its impl block: write that there";
+        let expected = "a method becomes a tool only if its impl block has #[andon::tools]: add it there";
         assert_eq!(error("async fn a(&self) {}"), expected);
         assert_eq!(error("async unsafe fn a() {}"), "a tool cannot be unsafe: the model may call it with anything");
         assert_eq!(error("async extern \"C\" fn a() {}"), "a tool cannot be extern: write a plain fn that calls it");

@@ -120,7 +120,7 @@ impl Parameter {
         let typed = match input {
             FnArg::Typed(typed) => typed,
             FnArg::Receiver(receiver) => {
-                let message = "a method becomes a tool if #[andon::tools] is before its impl block: write that there";
+                let message = "a method becomes a tool only if its impl block has #[andon::tools]: add it there";
                 return Err(Error::new(receiver.self_token.span(), message));
             }
         };
@@ -195,10 +195,9 @@ fn check_type(of_type: &Type) -> Result<(), Error> {
             };
             Err(Error::new(of_type.span(), format!("a tool owns its arguments: write {instead}")))
         }
-        Type::Path(path) if path.path.segments.first().is_some_and(|first| first.ident == "Self") => Err(Error::new(
-            of_type.span(),
-            "an argument's type is written out: write the type's name instead of `Self`",
-        )),
+        Type::Path(path) if path.path.segments.first().is_some_and(|first| first.ident == "Self") => {
+            Err(Error::new(of_type.span(), "an argument cannot have the type `Self`: write the type's name"))
+        }
         Type::ImplTrait(_) => {
             Err(Error::new(of_type.span(), "the schema of an argument needs a type: write one instead of `impl ..`"))
         }

@@ -138,10 +138,11 @@ impl Method {
             ReceiverKind::Reference(_, _, None) => Ok(vec![quote!(&this)]),
             ReceiverKind::Typed(_, of_type) if is_arc(of_type) => Ok(vec![quote!(::std::sync::Arc::clone(&this))]),
             ReceiverKind::Reference(_, _, Some(_)) => {
-                let message = "calls run at the same time, so a tool takes `&self`: put what it changes behind a lock";
+                let message =
+                    "calls run at the same time, so a tool must take `&self`: put what it changes behind a lock";
                 Err(Error::new(receiver.span(), message))
             }
-            _ => Err(Error::new(receiver.span(), "all calls share the value, so a tool takes `&self`")),
+            _ => Err(Error::new(receiver.span(), "all calls share the value, so a tool must take `&self`")),
         }
     }
 
@@ -257,14 +258,14 @@ mod tests {
     #[test]
     fn a_method_that_cannot_be_shared_is_refused_with_what_to_write() {
         let error = |receiver: &str| method_errors(&format!("/// A.\n#[tool] async fn a({receiver}) {{}}"));
-        let expected = "calls run at the same time, so a tool takes `&self`: put what it changes behind a lock";
+        let expected = "calls run at the same time, so a tool must take `&self`: put what it changes behind a lock";
         assert_eq!(error("&mut self"), [expected]);
-        let expected = "all calls share the value, so a tool takes `&self`";
+        let expected = "all calls share the value, so a tool must take `&self`";
         assert_eq!(error("self"), [expected]);
         assert_eq!(error("self: Box<Self>"), [expected]);
         assert_eq!(error("self: Arc<Self>"), Vec::<String>::new());
         assert_eq!(error("number: u8"), Vec::<String>::new());
-        let expected = "an argument's type is written out: write the type's name instead of `Self`";
+        let expected = "an argument cannot have the type `Self`: write the type's name";
         assert_eq!(error("&self, other: Self"), [expected]);
         let expected =
             "`tools` is the method that #[tools] adds: rename this one, and write name = \"tools\" in #[tool(..)]";

@@ -106,9 +106,7 @@ impl Model for Practice {
 }
 
 fn cannot_be_made_to() -> ModelError {
-    ModelError::fatal(
-        "the practice model calls a tool when its prompt says so, and cannot be made to: ask in the prompt",
-    )
+    ModelError::fatal("the practice model cannot be forced to call a tool: ask for the tool in the prompt")
 }
 
 /// The random numbers for an answer: the same for the same seed and conversation.

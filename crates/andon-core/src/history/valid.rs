@@ -1,7 +1,7 @@
-//! What messages must be like, so that [`prompt`](crate::prompt::prompt) makes of them what every provider accepts.
+//! Rules that messages must follow for [`prompt`](crate::prompt::prompt) to turn them into something that every provider accepts.
 //!
-//! Histories that Andon wrote are like this. One from elsewhere is checked before it is stored, and one that a hook changed before it
-//! is sent. The two differ in how they end: with a message of the user to come, or as they are.
+//! Histories that Andon wrote are valid. One from elsewhere is checked before it is stored, and one that a hook changed is checked before
+//! it is sent. They may end differently: a user message still follows the first, and the second is sent as it is.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct BadHistory {
 }
 
 impl BadHistory {
-    /// This is wrong with the message at this index.
+    /// Creates the error for the message at this index.
     pub fn new(index: usize, why: HistoryFault) -> Self {
         Self { index, why }
     }
@@ -31,44 +31,44 @@ impl BadHistory {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum HistoryFault {
-    /// The first message is not the user's.
-    #[error("a history begins with a message of the user: leave out what comes before the first one, or add it")]
+    /// The first message is not a user message.
+    #[error("the history must begin with a user message")]
     NoUserFirst,
-    /// There are no messages, and they were to be sent.
-    #[error("there are no messages: begin with one of the user")]
+    /// There are no messages to send.
+    #[error("the history is empty: add a user message")]
     NoMessages,
-    /// The last message is an answer, and the messages were to be sent.
-    #[error("it is the last one and the assistant's, so there is nothing to answer: end with a user's message")]
+    /// The messages were to be sent, but the last one is an answer.
+    #[error("the last message is the assistant's: end with a user message")]
     NothingToAnswer,
-    /// A message of the user without parts.
-    #[error("a message of the user without parts: give it a text or an image, or leave it out")]
+    /// A user message has no parts.
+    #[error("this user message is empty: add text or an image, or remove it")]
     NothingAsked,
-    /// A part that this role cannot have.
+    /// A message has a part that its role cannot have.
     #[error(
-        "a message of this role cannot have such a part: users send text and images, answers have text, thoughts and calls, and tool messages have results"
+        "this role cannot have such a part: user messages have text and images, answers have text, thoughts and calls, and tool messages have results"
     )]
     PartOfAnotherRole,
     /// Two calls have the same id.
-    #[error("the id {0} is used by two calls: give each its own, and its result the same one")]
+    #[error("two calls have the id {0}: give each its own id, and its result the same id")]
     DuplicateCall(CallId),
     /// A call has no result.
-    #[error("call {0} has no result: the tool message right after an answer has one for each of its calls")]
+    #[error("call {0} has no result: put one into the tool message after its answer")]
     NoResult(CallId),
-    /// A result belongs to no call.
-    #[error("the result of {0} belongs to no call of the answer right before it, or is its second one: leave it out")]
+    /// A result matches no call that is open.
+    #[error("the result of {0} matches no open call of the previous answer: remove it")]
     NoCall(CallId),
     /// Results are in another order than their calls.
-    #[error("the results are not in the order of their calls, which some providers refuse: put them into it")]
+    #[error("the results are in another order than their calls, which some providers refuse: reorder them")]
     OtherOrder,
-    /// A tool message without a result.
-    #[error("a tool message without a result: leave it out")]
+    /// A tool message has no results.
+    #[error("this tool message has no results: remove it")]
     NoResults,
     /// An image is not valid.
     #[error(transparent)]
     BadImage(#[from] ImageError),
 }
 
-/// Checks that messages from elsewhere can be a history, with a message of the user to come.
+/// Checks that messages from elsewhere can be a history that the next user message continues.
 pub fn check(messages: &[Arc<Message>]) -> Result<(), BadHistory> {
     last_of(messages.iter().map(|message| &**message)).map(drop)
 }
@@ -240,7 +240,7 @@ mod tests {
         let error = checked([user(), calls(&["a"])]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "message 1 of the history: call a has no result: the tool message right after an answer has one for each of its calls"
+            "message 1 of the history: call a has no result: put one into the tool message after its answer"
         );
     }
 }

@@ -35,10 +35,10 @@ impl RunProgress {
         }
     }
 
-    /// The prompt of the run stands after what it brought along, and is the last message until its model has answered.
+    /// The run's prompt comes after the history that it brought along, and is the last message until the model has answered.
     fn change_input(&mut self, input: &Arc<Message>) -> Result<(), Misfit> {
         if input.role != Role::User || input.parts.is_empty() || input.cut.is_some() {
-            return Err("a prompt is a user's message that says something");
+            return Err("a prompt must be a user message with content");
         }
         match self.messages.get_mut(self.accepted.history.len()..) {
             Some([prompt]) => *prompt = Arc::clone(input),
@@ -57,13 +57,13 @@ impl RunProgress {
         }
         let before = self.messages.get(place).ok_or(NO_ANSWER)?;
         if answer.role != Role::Assistant || answer.cut != before.cut {
-            return Err("an answer stays an answer");
+            return Err("a changed answer must still be an answer");
         }
         if is_withdrawn && (self.turn.is_some() || answer.calls().next().is_some()) {
-            return Err("an answer is withdrawn with its calls, and once they are closed");
+            return Err("an answer can only be withdrawn together with its calls, after they have been closed");
         }
         if !is_withdrawn && !answer.calls().eq(before.calls()) {
-            return Err("an answer keeps its calls as they are");
+            return Err("a changed answer must keep its calls");
         }
         if is_withdrawn {
             self.messages.truncate(place + 1);

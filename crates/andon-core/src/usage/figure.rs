@@ -40,7 +40,7 @@ pub struct Figure {
 crate::with!(Figure: value: into Option<u64>, provenance: Provenance, low: into Option<u64>, high: into Option<u64>);
 
 impl Figure {
-    /// Nothing is known yet. [`Figure::reported`], [`Figure::exact`] and [`Figure::bounded`] say something.
+    /// Nothing is known yet. [`Figure::reported`], [`Figure::exact`] and [`Figure::bounded`] make known ones.
     pub const fn new() -> Self {
         Self::UNKNOWN
     }

@@ -36,7 +36,7 @@ impl Used {
 
     /// The call was cut: at least what was delivered is billed, and how much more is unknown.
     pub fn cut(delivered: Usage) -> Self {
-        // The rest may have been generated and charged, so an upper bound of what was delivered is none of the bill.
+        // The rest may have been generated and charged, so an upper bound on what was delivered is not one on the bill.
         let open = |figure: Figure| Figure::bounded(Some(figure.at_least()), None);
         let billed = Usage { output: open(delivered.output), reasoning: open(delivered.reasoning), ..delivered };
         Self { delivered, billed }
@@ -102,7 +102,7 @@ pub enum Pending {
 }
 
 impl Awaited {
-    /// A better figure is looked for in this way, until then.
+    /// A better figure is being looked for: how, and until when.
     pub const fn new(what: Pending, until: Wall) -> Self {
         Self { what, until }
     }

@@ -1,8 +1,7 @@
 //! What one kind of count costs a model, learned from the calls that ended.
 //!
-//! A line predicts a figure as a sum: so many of each thing that was counted, times what one of it costs. Each cost starts from what
-//! is assumed of such models, and moves as far as the reported figures carry it: a Kalman filter that takes the costs to be independent
-//! of each other, which spares it the matrices.
+//! A line predicts a figure as a sum of counts times unit costs. Each cost starts at an assumed value for such models, and moves as
+//! far as the reported figures carry it: a Kalman filter that takes the costs to be independent of each other, so it needs no matrices.
 //!
 //! # Invariants
 //!

@@ -75,7 +75,7 @@ pub(crate) fn check_known(ask: &Ask<'_>) -> Result<(), String> {
         ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Tool { .. } => Ok(()),
         #[cfg(not(andon_whole))]
         _ => {
-            Err(format!("the tool choice {:?} is newer than the models of this program: update them", ask.tool_choice))
+            Err(format!("this version of andon-models does not know the tool choice {:?}: update it", ask.tool_choice))
         }
     }
 }

@@ -34,9 +34,7 @@ impl<T: DeserializeOwned + JsonSchema> Described<T> {
     /// Describes the type.
     pub(super) fn new() -> Self {
         let (schema, flaw) = match caught(schema::<T>) {
-            Err(panic) => {
-                (Value::Null, Some(format!("{} panicked when it was asked for it: {panic}", short_name::<T>())))
-            }
+            Err(panic) => (Value::Null, Some(format!("{} panicked while making it: {panic}", short_name::<T>()))),
             Ok(schema) => match schema.get("type").and_then(Value::as_str) {
                 Some("object") => (schema, None),
                 Some("null") => return Self { schema: no_arguments(), flaw: None, read: |_| read(&Value::Null) },

@@ -17,7 +17,7 @@ use super::{Invocation, Tool, Undo};
 use crate::lanes::BoxFuture;
 use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 
-/// Begins a tool with this name and this description for the model. Its options follow, and at last what it does.
+/// Starts a tool with this name, and this description for the model. Add its options, and finally what it does.
 ///
 /// ```
 /// use andon::{Agent, Practice, schemars, serde, tool};
@@ -67,8 +67,8 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
     ToolBuilder { spec: Arc::new(ToolSpec::new(name, description, Value::Null)), undo: None, cleanup: None }
 }
 
-/// A tool that has its name and its options, and does not know yet what to do. Made by [`tool`](fn@crate::tool).
-#[must_use = "it is not a tool before it knows what to do: call .run(..)"]
+/// A tool with a name and options, but without the code that it runs. Made by [`tool`](fn@crate::tool).
+#[must_use = "this is not a tool yet: call .run(..)"]
 pub struct ToolBuilder {
     spec: Arc<ToolSpec>,
     undo: Option<Box<UndoFn>>,
@@ -223,7 +223,7 @@ where
 /// }).effect(Effect::ReadOnly);
 /// # let _ = shout;
 /// ```
-#[must_use = "a tool does nothing before an agent has it"]
+#[must_use = "a tool does nothing until an agent has it"]
 pub struct FnTool {
     spec: Arc<ToolSpec>,
     work: Box<WorkFn>,
@@ -262,7 +262,7 @@ impl FnTool {
     }
 }
 
-/// The options of a tool, which a finished one and one in the making have alike.
+/// The options of a tool, finished or not.
 macro_rules! options {
     ($of:ident) => {
         impl $of {

@@ -6,7 +6,7 @@
 //!    approves it if the tool needs that. An approval of what the call was before does not count.
 //! 2. A call that a person approved because a hook asked is shown to all hooks once more, as approved.
 //! 3. A person is asked about one call at most twice: as the model wrote it, and as hooks changed it. A hook that changes a changed call
-//!    once more after its approval fails the run.
+//!    again after its approval fails the run.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::tool::{ToolOutput, ToolSpec, bounded};
 const POINT: HookPoint = HookPoint::BeforeTool;
 
 impl Driver {
-    /// Asks the hooks about a call. Returns the call as it is to be made; `None` if it is not to be made now.
+    /// Asks the hooks about a call. Returns the call to make, or `None` if none is to be made now.
     pub(super) async fn before_tool(&mut self, mut call: ToolCall) -> Result<Option<ToolCall>, JournalError> {
         let agent = Arc::clone(&self.agent);
         let was_approved = self.is_approved(&call);
@@ -54,7 +54,7 @@ impl Driver {
             // The last one has failed the run, or it is being stopped.
             return Ok(None);
         }
-        // Whoever had a say about the call before its change has one after it.
+        // If the call needed approval before its change, it needs it after that, too.
         let needs_approval = (was_approved || self.needs_approval(&call)) && !self.is_approved(&call);
         Ok(if needs_approval { self.ask(&call) } else { Some(call) })
     }
@@ -106,8 +106,8 @@ impl Driver {
         if self.is_approved(&call) && !self.is_as_the_model_wrote(&call) {
             let (id, tool) = (&call.id, &call.name);
             let why = format!(
-                "it changed call {id} of {tool} again after a person had approved it as hooks had changed it, and the person would be \
-                 asked for ever: return GoOn if moment.is_approved, or the same change each time"
+                "the hook changed call {id} of {tool} again after a person had approved the changed call, so approval would never \
+                 end: return GoOn when moment.is_approved, or always make the same change"
             );
             self.fail_hook(POINT, why);
             return None;

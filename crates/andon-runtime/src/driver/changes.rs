@@ -1,4 +1,4 @@
-//! What hooks want changed, checked and in the form in which it is recorded.
+//! The changes that hooks ask for, checked and in the form in which they are recorded.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::model::ModelRequest;
 
 /// The change of a run's prompt.
 pub(super) fn input(input: Message) -> Result<Option<HookChange>, String> {
-    let bad = |why: String| format!("the prompt that it returned cannot be used: {why}");
+    let bad = |why: String| format!("the hook's prompt cannot be used: {why}");
     if input.role != Role::User {
-        return Err(bad("a prompt is the user's message".to_owned()));
+        return Err(bad("it must be a user message".to_owned()));
     }
     check_sendable([&input]).map_err(|error| bad(error.why.to_string()))?;
     if input.cut.is_some() {
-        return Err(bad("it is marked as cut, and a prompt is whole".to_owned()));
+        return Err(bad("it is marked as cut".to_owned()));
     }
     Ok(Some(HookChange::Input { input: Arc::new(input) }))
 }
@@ -46,7 +46,7 @@ fn with_text(before: &Message, text: String) -> Message {
     before.clone().parts(parts)
 }
 
-/// A text as parts: an empty one is none.
+/// A text as parts: an empty one has no parts.
 fn texts(text: String) -> Vec<Part> {
     if text.is_empty() { Vec::new() } else { vec![Part::text(text)] }
 }
@@ -71,7 +71,7 @@ pub(super) fn between(own: &ModelRequest, wanted: &ModelRequest) -> Difference {
 impl Difference {
     /// The request as it is sent, or why it cannot be.
     pub(super) fn checked(self, own: &ModelRequest, wanted: ModelRequest) -> Result<(ModelRequest, Self), String> {
-        let bad = |why: String| format!("the request that it returned cannot be sent: {why}");
+        let bad = |why: String| format!("the hook's request cannot be sent: {why}");
         if self.0.messages.is_some() {
             let messages = wanted.history.iter().map(|message| &**message);
             check_sendable(messages).map_err(|error| bad(error.to_string()))?;
@@ -79,35 +79,37 @@ impl Difference {
         check_tools(own, &wanted).map_err(bad)?;
         wanted.settings.check().map_err(bad)?;
         let instructions = wanted.instructions.filter(|text| !text.is_empty());
-        // It is measured from nothing: no earlier call was sent what it is sent.
+        // It has no anchor: no earlier call was sent the same.
         let request = ModelRequest { run: own.run.clone(), number: own.number, instructions, anchor: None, ..wanted };
         Ok((request, self))
     }
 }
 
-/// A model can only ask for tools that the agent has, as they are.
+/// A model can only ask for the agent's tools, unchanged.
 fn check_tools(own: &ModelRequest, wanted: &ModelRequest) -> Result<(), String> {
     let mut names = HashSet::new();
     for tool in wanted.tools.iter() {
         let name = &tool.name;
         let Some(known) = own.tools.iter().find(|known| known.name == *name) else {
-            return Err(format!("the agent has no tool {name:?}: a hook may leave tools out, and add none"));
+            return Err(format!("the agent has no tool {name:?}: a hook may remove tools, not add them"));
         };
         if known.description != tool.description || known.schema != tool.schema {
             return Err(format!(
-                "the tool {name:?} is not as the agent has it: a hook may leave tools out, not change them"
+                "the tool {name:?} differs from the agent's: a hook may remove tools, not change them"
             ));
         }
         if !names.insert(name.as_str()) {
-            return Err(format!("it has the tool {name:?} twice"));
+            return Err(format!("the tool {name:?} is listed twice"));
         }
     }
     match &wanted.tool_choice {
         ToolChoice::Auto | ToolChoice::None => Ok(()),
-        ToolChoice::Required if names.is_empty() => Err("a tool must be called, and there are none".to_owned()),
+        ToolChoice::Required if names.is_empty() => Err("a tool must be called, but there are none".to_owned()),
         ToolChoice::Required => Ok(()),
         ToolChoice::Tool { name } if names.contains(name.as_str()) => Ok(()),
-        ToolChoice::Tool { name } => Err(format!("the tool {name:?} must be called, and is not among its tools")),
+        ToolChoice::Tool { name } => {
+            Err(format!("the tool {name:?} must be called, but is not among the request's tools"))
+        }
         #[cfg(not(andon_whole))]
         _ => Ok(()),
     }

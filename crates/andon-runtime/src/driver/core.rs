@@ -29,8 +29,8 @@ pub(crate) struct RuntimeCore {
     pub(crate) parked: Mutex<HashSet<RunId>>,
     pub(crate) mender: Mender,
     pub(crate) learner: Learner,
-    /// Models whose meter has loaded what was learned earlier.
-    pub(crate) recalled: Mutex<HashSet<Arc<str>>>,
+    /// Models whose meter has loaded the pages that were learned earlier.
+    pub(crate) restored_models: Mutex<HashSet<Arc<str>>>,
     /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
     /// Runs whose lost call this process estimates or has estimated.

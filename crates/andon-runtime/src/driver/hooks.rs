@@ -238,7 +238,7 @@ impl Driver {
                 self.fail_hook(point, why);
                 return HookReturn::GoOn;
             }
-            // It had decided, and the pull came before anybody heard of it: nothing follows from the decision.
+            // It had decided, but the pull came before the run heard of it: the decision has no effect.
             Some(AsideEnd::Returned(_)) if self.is_told_to_stop(point) => HookEnd::Cut,
             Some(AsideEnd::Returned(verdict)) => return HookReturn::Decided(verdict),
         };
@@ -275,8 +275,8 @@ impl Driver {
         self.hear_after_hook();
     }
 
-    /// Hears what has come during a hook. If the hook has failed the run, nothing can start any more: whoever was asked about a call
-    /// is asked no longer. A decision that was accepted before is on record.
+    /// Hears what has come during a hook. If the hook has failed the run, nothing can start any more: open questions
+    /// about calls are withdrawn. A decision that was accepted before is on record.
     fn hear_after_hook(&mut self) {
         let Some(failure) = self.progress().failure().cloned() else { return self.hear() };
         self.live.open_calls(Vec::new(), Vec::new());

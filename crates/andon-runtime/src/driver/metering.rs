@@ -47,7 +47,7 @@ pub(crate) struct Metered {
     pub(crate) model: Option<String>,
 }
 
-/// A model's meter. One that panics is none.
+/// A model's meter. One that panics counts as absent.
 pub(crate) fn meter_of(model: &dyn Model) -> Option<Arc<dyn Meter>> {
     catch_unwind(AssertUnwindSafe(|| model.meter())).ok().flatten()
 }
@@ -115,21 +115,21 @@ impl Metered {
         runtime.learner.add(runtime, Completed { metered: self, message, times, reported, learning });
     }
 
-    /// Gives the meter what earlier processes have learned, once for each model.
-    pub(crate) fn recall(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
-        if runtime.recalled.lock().insert(Arc::clone(model)) {
-            runtime.services.door.spawn(self.recalling(runtime, model));
+    /// Gives the meter the pages that earlier processes have learned, once for each model, in the background.
+    pub(crate) fn spawn_restore_pages(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
+        if runtime.restored_models.lock().insert(Arc::clone(model)) {
+            runtime.services.door.spawn(self.load_pages(runtime, model));
         }
     }
 
-    /// As [`recall`](Self::recall), and waits until the meter has it.
-    pub(crate) async fn recalled(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
-        if runtime.recalled.lock().insert(Arc::clone(model)) {
-            self.recalling(runtime, model).await;
+    /// As [`spawn_restore_pages`](Self::spawn_restore_pages), but waits until the meter has them.
+    pub(crate) async fn restore_pages(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) {
+        if runtime.restored_models.lock().insert(Arc::clone(model)) {
+            self.load_pages(runtime, model).await;
         }
     }
 
-    fn recalling(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) -> impl Future<Output = ()> + Send + use<> {
+    fn load_pages(&self, runtime: &Arc<RuntimeCore>, model: &Arc<str>) -> impl Future<Output = ()> + Send + use<> {
         let (meter, stored) = (Arc::clone(&self.meter), runtime.services.journal.shelf().kept(CALIBRATION));
         let (model, runtime) = (Arc::clone(model), Arc::clone(runtime));
         async move {
@@ -144,14 +144,14 @@ impl Metered {
                     }
                 }
                 // The next call tries again.
-                Err(_) => drop(runtime.recalled.lock().remove(&model)),
+                Err(_) => drop(runtime.restored_models.lock().remove(&model)),
             }
         }
     }
 
     /// Makes this call the one that later calls of the conversation are measured from, if the provider reported what it
     /// read and wrote.
-    pub(crate) fn anchor(&self, session: &SessionCore, agent: &AgentCore, usage: Usage) {
+    pub(crate) fn set_anchor(&self, session: &SessionCore, agent: &AgentCore, usage: Usage) {
         if is_reported(&usage) {
             let (messages, answered_by) = (self.request.history.len(), self.model.as_deref().map(Arc::from));
             session.add_anchor(agent.asked(), Anchor { usage, messages, answered_by, setup: AnchorSetup::Same });

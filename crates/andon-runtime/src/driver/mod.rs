@@ -291,7 +291,7 @@ impl Driver {
         if begins || self.is_stopping() {
             return;
         }
-        let note = "the session already has a history, and a prompt can bring one along only into a new session";
+        let note = "the session already has a history, and only a new session accepts one with its first prompt";
         self.pull(Cancel::graceful().reason(Reason::Policy).by("session").note(note));
     }
 

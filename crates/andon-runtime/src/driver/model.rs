@@ -65,7 +65,7 @@ impl Driver {
         let request = changed.map_or_else(|| self.request(number), |changed| *changed);
         let metered = Metered::of(&*self.agent.model, &request);
         if let Some(metered) = &metered {
-            metered.recall(&self.runtime, &self.agent.model_name);
+            metered.spawn_restore_pages(&self.runtime, &self.agent.model_name);
         }
         let used_before = self.progress().used().billed.at_least();
         let budget = self.limits.tokens.map(|limit| Budget::new(limit, used_before, &request));
@@ -224,7 +224,7 @@ impl Driver {
         let times = reading.times(self.live.now());
         if self.progress().open_model().is_none_or(|open| open.change.is_none()) {
             // A request that a hook changed is not the conversation that later calls are measured by.
-            metered.anchor(&self.session, &self.agent, known);
+            metered.set_anchor(&self.session, &self.agent, known);
         }
         let is_unreported = known.input == Figure::UNKNOWN || known.output == Figure::UNKNOWN;
         let call = is_unreported.then(|| {

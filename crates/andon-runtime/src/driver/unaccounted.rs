@@ -163,7 +163,7 @@ impl Unaccounted {
     async fn ask(&self, request: &ModelRequest) -> Option<Used> {
         let mut metered = Metered::of(&*self.agent.model, request)?;
         metered.model.clone_from(&self.answered_by);
-        metered.recalled(&self.runtime, &self.agent.model_name).await;
+        metered.restore_pages(&self.runtime, &self.agent.model_name).await;
         let now = self.runtime.services.clock.now();
         // How long it took is not on record, and says nothing about tokens.
         let times = Times { started: now, first_piece: (!self.answer.is_empty()).then_some(now), ended: now };

@@ -331,7 +331,7 @@ impl Journal for MemoryJournal {
         let MemoryState { runs, sessions, room, .. } = &mut *state;
         let Some(run) = runs.get_mut(run) else {
             // No later try can succeed.
-            let why = format!("run {run} is not in it: its session was deleted or forgotten");
+            let why = format!("it has no run {run}, whose session was deleted or forgotten");
             return Append::ready(Err(JournalError::Unreadable(why)));
         };
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);

@@ -1,4 +1,4 @@
-//! Blocking a thread until a future is ready, where that holds up nobody.
+//! Blocks a thread until a future is ready, where that delays nobody else.
 
 use std::cell::Cell;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Foreign code that panics: the panic is caught, and becomes a sentence.
+//! Catches panics of foreign code, and turns them into text.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

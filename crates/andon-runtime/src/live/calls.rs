@@ -17,7 +17,7 @@ pub enum DecideError {
     #[error("this call is not waiting for approval: it has already been decided, or the run never asked for it")]
     NotWaiting,
     /// The approval is for other arguments than the call has, or for a tool of another name.
-    #[error("the call is not the one that was approved: look at its name and its arguments again, and decide again")]
+    #[error("this is not the call that was approved: check its name and arguments, and decide again")]
     OtherArguments,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. What a layer does not change is the inner model's, also what models will be asked in a later version: nothing that a model can say is lost
-//!    because something is around it.
+//! 1. Whatever a layer does not change comes from the inner model, including what later versions ask of models: wrapping a model loses nothing
+//!    that it can say.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -136,7 +136,7 @@ where
         let changed = (self.change)(piece);
         Poll::Ready(Some(changed.map(|changed| match (usage, changed) {
             (Some(usage), _) => usage,
-            // Figures that nobody has reported are not passed on. There must be a piece, and an empty text is none.
+            // Figures that nobody has reported are not passed on. A piece must be returned, and an empty text adds nothing.
             (None, Piece::Usage(_)) => Piece::Text(String::new()),
             (None, changed) => changed,
         })))

@@ -330,7 +330,7 @@ impl ModelRequest {
         }
     }
 
-    /// Leaves out the tools of which `keep` says no.
+    /// Removes the tools for which `keep` returns `false`.
     pub fn keep_tools(&mut self, keep: impl Fn(&ToolSpec) -> bool) {
         self.tools = self.tools.iter().filter(|tool| keep(tool)).cloned().collect();
     }

@@ -41,7 +41,7 @@ use crate::lanes::BoxFuture;
 /// the receipt has them as [`ReportedRunning`](crate::Provenance::ReportedRunning). [`Piece::End`] is the last piece; a stream that ends
 /// without it has broken off, and the run fails with what it had shown.
 ///
-/// At a stop the closure's future or the stream is dropped, at once and wherever it is, and closes its connection by that. Neither may block.
+/// At a stop the closure's future or the stream is dropped, at once and wherever it is, which closes its connection. Neither may block.
 /// For a meter, a rendering or something to learn after a cut, put a [`ModelLayer`](crate::ModelLayer) around it, or implement [`Model`] and
 /// [`Answer`] by hand.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ type Ask = dyn Fn(ModelRequest) -> BoxFuture<Result<Pieces, ModelError>> + Send 
 type Pieces = Pin<Box<dyn Stream<Item = Result<Piece, ModelError>> + Send>>;
 
 impl StreamModel {
-    /// A model with this name that asks with this closure.
+    /// A model with this name that calls this closure.
     pub fn new<F, R, S>(name: impl Into<Arc<str>>, ask: F) -> Self
     where
         F: Fn(ModelRequest) -> R + Send + Sync + 'static,

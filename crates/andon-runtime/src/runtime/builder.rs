@@ -128,7 +128,7 @@ impl RuntimeBuilder {
             parked: Mutex::default(),
             mender: Mender::default(),
             learner: Learner::default(),
-            recalled: Mutex::default(),
+            restored_models: Mutex::default(),
             recovering: tokio::sync::Mutex::default(),
             estimated: Mutex::default(),
             estimating: tokio::sync::Mutex::default(),

@@ -98,8 +98,8 @@ impl Prompt {
         self
     }
 
-    /// What was said before, from elsewhere: it begins the history of a session that has none, on record with the run, and
-    /// the prompt comes after it. Every provider must be able to accept it, or the prompt is
+    /// Earlier messages, from elsewhere. They begin the history of a new session, are on record with the run, and are
+    /// followed by the prompt. If a provider could not accept them, the prompt is
     /// [refused](StartError::BadHistory). A session that already has a history keeps it: the prompt is
     /// [refused](StartError::HistoryExists), or, if that is only known when the journal has been read, its run is cancelled
     /// before it starts, with reason `policy`.
@@ -186,7 +186,7 @@ impl Prompt {
 
     /// Starts it and waits for the outcome.
     ///
-    /// The future is all that there is of the run: dropping it before it is ready cancels the run, gracefully and with reason
+    /// The future is the only handle on the run: dropping it before it is ready cancels the run, gracefully and with reason
     /// [`ClientDisconnected`](andon_core::cancel::Reason::ClientDisconnected), because nobody else could. What was shown is kept, and the
     /// next prompt waits until the run has settled. A run that must outlive its wait is [started](Self::start): then
     /// the wait, [`Run::outcome`](crate::Run::outcome), can be dropped and repeated.
@@ -297,7 +297,7 @@ impl fmt::Debug for Prompt {
     }
 }
 
-/// A prompt that no user could have said would stay in its session, and every later request would have it.
+/// A prompt that is not a user message would stay in its session, and be in every later request.
 fn check_input(input: &Message) -> Result<(), StartError> {
     check_sendable([input]).map_err(|error| StartError::NotAPrompt(error.why))
 }
@@ -355,18 +355,18 @@ pub enum StartError {
     ZeroLimit(&'static str),
     /// The process was forked, and the threads of the agent's runtime are in the parent.
     #[error(
-        "this process was forked after the agent's runtime had started its threads, and they are not in this process: build a new runtime and a new agent here"
+        "this process was forked, and the runtime's threads stayed in the parent: build a new runtime and agent here"
     )]
     Forked,
-    /// What was to be asked is not what a user says.
-    #[error("a prompt is a message of the user with text or images, so make it with Message::user: {0}")]
+    /// The prompt is not a user message.
+    #[error("a prompt must be a user message with text or images: create it with Message::user: {0}")]
     NotAPrompt(HistoryFault),
-    /// The history that the prompt brings along is not valid.
+    /// The prompt's history is not valid.
     #[error(transparent)]
     BadHistory(#[from] BadHistory),
-    /// The prompt brings a history along, and its session has one.
+    /// The prompt has a history, but its session already has one.
     #[error(
-        "session {session} already has a history: a prompt can bring one along only into a new session, so use another session, or leave it out"
+        "session {session} already has a history, and only a new session accepts one with its first prompt: use a new session, or drop .history(..)"
     )]
     HistoryExists {
         /// The session.

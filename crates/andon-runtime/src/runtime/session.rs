@@ -138,7 +138,7 @@ pub enum SessionError {
     #[error(transparent)]
     Id(#[from] IdError),
     /// The key is another agent's.
-    #[error("session {session} is kept for the agent {:?}, not for {agent:?}: open it with an agent of that name", session.app)]
+    #[error("session {session} belongs to the agent {:?}, not to {agent:?}: open it with an agent of that name", session.app)]
     OtherAgent {
         /// The session.
         session: Box<SessionKey>,

@@ -32,7 +32,7 @@ impl Anchors {
         of(asked).or_else(|| of(&Asked { setup: None, ..asked.clone() }))
     }
 
-    /// Forgets the call of this setup, and those of which only the model is known.
+    /// Forgets the anchor of this setup, and recorded ones of the same model.
     pub(crate) fn forget(&mut self, asked: &Asked) {
         self.0.retain(|(by, _)| by != asked && (by.setup.is_some() || by.model != asked.model));
     }

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! 1. As long as an agent that has opened such a session lives, another agent is refused the session, also when nothing of
-//!    the session is in memory. Only of more than [`MOST`] sessions the ones that were opened longest ago are forgotten.
-//! 2. What belongs to agents that are gone is removed, and takes about as much room as the rest at most.
+//!    the session is in memory. Of more than [`MOST`] sessions, those that were opened longest ago are forgotten.
+//! 2. Entries of agents that are gone are removed. Until then they take at most about as much room as the rest.
 
 use std::sync::{Arc, Weak};
 
@@ -16,12 +16,12 @@ use crate::session::anchors::Asked;
 /// How many sessions are remembered.
 const MOST: usize = 1 << 16;
 
-/// What an agent under that name is told from others by. Agents that are the same share one.
+/// Tells agents under that name apart. Equal agents share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Unnamed {
-    /// It was given no name: by what it asks.
+    /// It was given no name, and is known by its model and setup.
     NoName(Asked),
-    /// It was given this name: such agents are versions of one.
+    /// It was given this name. Such agents are versions of one agent.
     ByName,
 }
 
@@ -49,7 +49,7 @@ impl Default for UnnamedAgents {
 }
 
 impl UnnamedAgents {
-    /// The one that all agents share which are the same as this.
+    /// The value that all agents equal to this one share.
     pub(crate) fn share(&self, agent: Unnamed) -> Arc<Unnamed> {
         let mut table = self.table.lock();
         if let Some(same) = table.agents.get(&agent).and_then(Weak::upgrade) {

@@ -1,14 +1,14 @@
-//! Whether a call's arguments are what its tool takes.
+//! Checks whether a tool accepts a call's arguments.
 //!
 //! A tool's schema is read once, when its agent is built, into [`Rules`]; arguments are then checked against the rules. The rules
-//! speak what is derived from Rust types, and a little more. A schema that says something else needs the feature `json-schema`,
-//! which brings a validator for everything that JSON Schema knows.
+//! cover schemas that are derived from Rust types, and a little more. Any other schema needs the feature `json-schema`, which brings a
+//! validator for all of JSON Schema.
 //!
 //! # Invariants
 //!
-//! 1. Nothing is ignored: a keyword that the rules do not know is an error when the agent is built, unless it only describes.
+//! 1. Nothing is ignored: a keyword that the rules do not know is an error when the agent is built, unless it is only descriptive.
 //! 2. Where the rules can be read, they decide, whatever features are on, and their verdict is that of JSON Schema 2020-12.
-//! 3. A check ends, and soon: no rule leads back to itself without going deeper into the arguments, and the steps are counted.
+//! 3. A check ends, and soon: no rule refers back to itself without going deeper into the arguments, and the steps are counted.
 
 #[cfg(test)]
 mod agreement;
@@ -29,7 +29,7 @@ use self::rules::Rules;
 pub(crate) enum Validator {
     /// By our own rules.
     Rules(Rules),
-    /// By everything that JSON Schema knows.
+    /// By all of JSON Schema.
     #[cfg(feature = "json-schema")]
     Full(Box<jsonschema::Validator>),
 }
@@ -93,23 +93,23 @@ mod tests {
             },
         });
         let cases = [
-            (json!([]), "At the arguments: it must be an object, and is an array"),
+            (json!([]), "At the arguments: must be an object, but is an array"),
             (json!({}), "At the arguments: the field \"unit\" is missing"),
-            (json!({"unit": "g"}), "At /unit: it must be \"kg\" or \"lb\", and is \"g\""),
-            (json!({"unit": "kg", "count": 0}), "At /count: it must be at least 1, and is 0"),
-            (json!({"unit": "kg", "count": 10}), "At /count: it must be less than 10, and is 10"),
-            (json!({"unit": "kg", "count": "two"}), "At /count: it must be an integer, and is \"two\""),
-            (json!({"unit": "kg", "name": 7}), "At /name: it must be a string or null, and is 7"),
-            (json!({"unit": "kg", "name": "å"}), "At /name: it must have at least 2 characters, and has 1"),
-            (json!({"unit": "kg", "tags": ["a", "b", "c"]}), "At /tags: it must have at most 2 items, and has 3"),
-            (json!({"unit": "kg", "tags": ["a", "a"]}), "At /tags: two of its items are the same, and all must differ"),
-            (json!({"unit": "kg", "tags": ["a", 1]}), "At /tags/1: it must be a string, and is 1"),
-            (json!({"unit": "kg", "at": {"x": "0"}}), "At /at/x: it must be a number, and is \"0\""),
-            (json!({"unit": "kg", "at": 7}), "At /at: it must be an object, and is 7; or it must be null, and is 7"),
-            (json!({"unit": "kg", "none": 1}), "At /none: nothing is allowed here"),
+            (json!({"unit": "g"}), "At /unit: must be \"kg\" or \"lb\", but is \"g\""),
+            (json!({"unit": "kg", "count": 0}), "At /count: must be at least 1, but is 0"),
+            (json!({"unit": "kg", "count": 10}), "At /count: must be less than 10, but is 10"),
+            (json!({"unit": "kg", "count": "two"}), "At /count: must be an integer, but is \"two\""),
+            (json!({"unit": "kg", "name": 7}), "At /name: must be a string or null, but is 7"),
+            (json!({"unit": "kg", "name": "å"}), "At /name: must have at least 2 characters, but has 1"),
+            (json!({"unit": "kg", "tags": ["a", "b", "c"]}), "At /tags: must have at most 2 items, but has 3"),
+            (json!({"unit": "kg", "tags": ["a", "a"]}), "At /tags: must not have two equal items"),
+            (json!({"unit": "kg", "tags": ["a", 1]}), "At /tags/1: must be a string, but is 1"),
+            (json!({"unit": "kg", "at": {"x": "0"}}), "At /at/x: must be a number, but is \"0\""),
+            (json!({"unit": "kg", "at": 7}), "At /at: must be an object, but is 7; or must be null, but is 7"),
+            (json!({"unit": "kg", "none": 1}), "At /none: no value is allowed here"),
             (
                 json!({"unit": "kg", "a/b": 1}),
-                "At the arguments: it has no field \"a/b\"; its fields are at, count, name, none, tags, unit",
+                "At the arguments: there is no field \"a/b\"; the fields are at, count, name, none, tags, unit",
             ),
         ];
         for (arguments, expected) in cases {
@@ -124,8 +124,8 @@ mod tests {
         let at = |why: &str| Some(format!("At the arguments: {why}"));
         assert_eq!(objection(&schema, &json!(1)), None);
         assert_eq!(objection(&schema, &json!(3.5)), None);
-        assert_eq!(objection(&schema, &json!(3)), at("it fits more than one of the forms that it may have"));
-        assert_eq!(objection(&schema, &json!(0)), at("it is among the values that are not allowed"));
+        assert_eq!(objection(&schema, &json!(3)), at("matches more than one of the allowed forms"));
+        assert_eq!(objection(&schema, &json!(0)), at("this value is not allowed"));
     }
 
     #[test]
@@ -137,12 +137,12 @@ mod tests {
             {"type": "null"},
         ]});
         let cases = [
-            (json!("some"), "At the arguments: it must be \"none\" or \"all\", and is \"some\""),
+            (json!("some"), "At the arguments: must be \"none\" or \"all\", but is \"some\""),
             (json!({"kind": "sum"}), "At the arguments: the field \"of\" is missing"),
-            (json!({"kind": "head", "lines": "3"}), "At /lines: it must be an integer, and is \"3\""),
+            (json!({"kind": "head", "lines": "3"}), "At /lines: must be an integer, but is \"3\""),
             (
                 json!({"kind": "tail"}),
-                "At /kind: it must be \"sum\", and is \"tail\"; or it must be \"head\", and is \"tail\"",
+                "At /kind: must be \"sum\", but is \"tail\"; or must be \"head\", but is \"tail\"",
             ),
         ];
         for (arguments, expected) in cases {
@@ -172,8 +172,8 @@ mod tests {
             let expected = Unread::Unknown { at: "/properties/a~1b".to_owned(), keyword: keyword.to_owned() };
             assert_eq!(unread, expected);
             let expected = format!(
-                "without the feature \"json-schema\" of andon, arguments are not checked against the {keyword:?} that it has at \
-                 /properties/a~1b: turn the feature on, or leave that out"
+                "without the feature \"json-schema\" of andon, arguments cannot be checked against {keyword:?} at /properties/a~1b: \
+                 enable the feature, or remove the keyword"
             );
             assert_eq!(unread.to_string(), expected);
         }
@@ -211,7 +211,7 @@ mod tests {
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
         ] {
             let error = Validator::of(&nowhere).err().unwrap();
-            assert_eq!(error, "it leads back to itself, or has more than 64 schemas for one value");
+            assert_eq!(error, "it refers to itself, or nests more than 64 schemas");
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
             "not": {"const": 1},
         });
         let deep = (0..100).fold(json!(1), |inner, _| json!({"a": inner}));
-        let expected = "At the arguments: checking them takes too long; send simpler ones";
+        let expected = "At the arguments: they take too long to check; send simpler ones";
         assert_eq!(objection(&schema, &deep).as_deref(), Some(expected));
     }
 }

@@ -242,7 +242,7 @@ async fn a_key_of_another_agent_is_refused_and_the_error_says_whose_it_is() {
     let agent = scripted([]).name("critic").build().unwrap();
     let key = SessionKey::new("writer", "ada", "monday").unwrap();
     let refused = agent.session_by_key(&key).unwrap_err();
-    let expected = "session writer/ada/monday is kept for the agent \"writer\", not for \"critic\": open it with an agent of \
+    let expected = "session writer/ada/monday belongs to the agent \"writer\", not to \"critic\": open it with an agent of \
                     that name";
     assert_eq!(refused.to_string(), expected);
 }

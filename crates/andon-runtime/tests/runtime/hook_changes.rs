@@ -79,7 +79,7 @@ async fn a_prompt_that_nobody_can_ask_fails_the_run() {
         let session = agent(&model).before_run(move |_| RunDecision::ChangeInput(input.clone())).open();
         let outcome = session.run("Look").await.unwrap();
         let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
-        assert!(failure.message.contains("the prompt that it returned cannot be used"), "{}", failure.message);
+        assert!(failure.message.contains("the hook's prompt cannot be used"), "{}", failure.message);
         assert_eq!((failure.error, model.calls()), (FailureKind::Hook, 0));
     }
 }
@@ -120,14 +120,14 @@ async fn a_changed_request_is_sent_and_the_conversation_stays_as_it_is() {
 async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called() {
     type Spoil = fn(&mut ModelRequest);
     let cases: [(Spoil, &str); 9] = [
-        (|request| request.history = Default::default(), "there are no messages"),
-        (|request| request.history.push(Arc::new(Message::assistant("Hi"))), "end with a user's message"),
+        (|request| request.history = Default::default(), "the history is empty"),
+        (|request| request.history.push(Arc::new(Message::assistant("Hi"))), "end with a user message"),
         (
             |request| {
                 let orphan = Part::ToolResult(ToolResult::text(id("x"), ResultStatus::Ok, "seen"));
                 request.history.push(Arc::new(Message::new(Role::Tool, vec![orphan])));
             },
-            "the result of x belongs to no call",
+            "the result of x matches no open call",
         ),
         (|request| request.tool_choice = ToolChoice::tool("shred"), "the tool \"shred\" must be called"),
         (
@@ -135,7 +135,7 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
                 request.keep_tools(|_| false);
                 request.tool_choice = ToolChoice::Required;
             },
-            "a tool must be called, and there are none",
+            "a tool must be called, but there are none",
         ),
         (
             |request| {
@@ -144,9 +144,9 @@ async fn a_request_that_cannot_be_sent_fails_the_run_before_the_model_is_called(
             },
             "the agent has no tool \"shred\"",
         ),
-        (|request| request.settings.temperature = Some(f32::NAN), "use a number from 0 up"),
-        (|request| request.settings.max_output = Some(0), "raise max_output"),
-        (|request| request.settings.stop = vec![String::new()], "one of its stop texts is empty"),
+        (|request| request.settings.temperature = Some(f32::NAN), "use 0 or more"),
+        (|request| request.settings.max_output = Some(0), "max_output is 0: raise it"),
+        (|request| request.settings.stop = vec![String::new()], "a stop text is empty"),
     ];
     for (spoil, wrong) in cases {
         let (agent, model) = hooked(&ToolLog::new());
@@ -363,7 +363,9 @@ async fn a_hook_that_changes_a_call_anew_after_each_approval_fails_the_run_inste
     let outcome = settled(&session, &run).await;
     let Ending::Failed(failure) = &*outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(
-        failure.message.contains("it changed call c of danger again after a person had approved it"),
+        failure
+            .message
+            .contains("the hook changed call c of danger again after a person had approved the changed call"),
         "{failure:?}"
     );
     assert_eq!((count(&run, is_question), kept.lock().unwrap().len()), (2, 0));

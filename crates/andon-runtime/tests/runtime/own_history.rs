@@ -51,7 +51,7 @@ async fn a_history_that_a_provider_would_refuse_is_refused_and_nothing_is_starte
     let [asks, _] = look("a");
     let error = session.prompt("Go on.").history([Message::user("Look."), asks]).start().unwrap_err();
     assert_eq!(error, StartError::BadHistory(BadHistory::new(1, HistoryFault::NoResult(id("a")))));
-    let text = "message 1 of the history: call a has no result: the tool message right after an answer has one for each of its calls";
+    let text = "message 1 of the history: call a has no result: put one into the tool message after its answer";
     assert_eq!(error.to_string(), text);
     let error = session.prompt("Go on.").history([Message::assistant("Hello.")]).start().unwrap_err();
     assert_eq!(error, StartError::BadHistory(BadHistory::new(0, HistoryFault::NoUserFirst)));
@@ -74,7 +74,7 @@ async fn a_session_that_has_a_history_keeps_it() {
     let next = next.build().unwrap().session(LOCAL, "s").unwrap();
     let run = next.prompt("Go on.").history(elsewhere()).start().unwrap();
     let outcome = cancelled_because(&next, &run, Reason::Policy).await;
-    let note = "the session already has a history, and a prompt can bring one along only into a new session";
+    let note = "the session already has a history, and only a new session accepts one with its first prompt";
     assert_eq!((outcome.receipt.note.as_deref(), model.calls()), (Some(note), 0));
     assert_eq!(texts(&next.history().await.unwrap()), ["Go.", "One."]);
     assert_usable(&next).await;

@@ -239,8 +239,7 @@ async fn a_type_from_which_no_schema_of_an_object_can_be_made_is_an_error_when_t
     assert_eq!(refusal::<Vec<u8>>(), not_an_object("Vec<u8>"));
     assert_eq!(refusal::<Choice>(), not_an_object("Choice"));
     assert_eq!(refusal::<serde_json::Value>(), not_an_object("Value"));
-    let expected =
-        "the schema of tool \"bad\" cannot be used: Cursed panicked when it was asked for it: nobody may know";
+    let expected = "the schema of tool \"bad\" cannot be used: Cursed panicked while making it: nobody may know";
     assert_eq!(refusal::<Cursed>(), expected);
 }
 

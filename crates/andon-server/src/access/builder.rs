@@ -1,9 +1,9 @@
-//! Principals that the program makes that the server is mounted in.
+//! Principals that are created by the program in which the server is mounted.
 //!
 //! # Invariants
 //!
-//! 1. A principal is what its program said, and otherwise as little as possible: one user's own runs, and nothing of the
-//!    server itself.
+//! 1. A principal may do what its program said, and otherwise as little as possible: it reaches one user's own runs, and
+//!    nothing of the server itself.
 //! 2. Only [`Reach::Everything`] makes an operator, so that no list of scopes does it by accident.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::access::scopes::{Scope, Scopes};
 /// What a principal may do if nothing else is said.
 const USUAL: [Scope; 3] = [Scope::RunCreate, Scope::RunRead, Scope::RunCancel];
 
-/// Whose runs and sessions a principal reaches. Everybody else's look to it like ones that do not exist.
+/// Whose runs and sessions a principal reaches. It cannot tell everybody else's from ones that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum Reach {
@@ -32,14 +32,14 @@ pub enum Reach {
     Everything,
 }
 
-/// Why there is no such principal.
+/// Why a principal cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(andon_whole), non_exhaustive)]
 pub enum PrincipalError {
-    /// A name, user or tenant cannot be one.
-    #[error("the {0} of a principal cannot be that: {1}")]
+    /// Its name, user or tenant is not a valid id.
+    #[error("this is not a valid {0} for a principal: {1}")]
     BadId(&'static str, IdError),
-    /// Without a scope it may do nothing.
+    /// It has no scope, and could do nothing.
     #[error("a principal needs a scope: leave scopes out to let it start, see and stop runs")]
     NoScope,
     /// The user would be the program itself, which starts its own runs under that name.
@@ -47,17 +47,17 @@ pub enum PrincipalError {
         "the user local of the tenant local is the program itself: choose another name, or put people into a tenant of their own"
     )]
     ProgramItself,
-    /// It would be an operator, but was not called that.
+    /// It has the scope `admin` without [`Reach::Everything`].
     #[error("the scope admin reaches everything: say so with Reach::Everything")]
     AdminWithoutReach,
-    /// An operator has all scopes.
+    /// An operator was given scopes, but has all of them.
     #[error("Reach::Everything has every scope: leave scopes out, or choose another reach")]
     ScopesOfOperator,
 }
 
-/// Makes a [`Principal`]. Made by [`Principal::builder`].
+/// Builds a [`Principal`]. Created by [`Principal::builder`].
 #[derive(Debug, Clone)]
-#[must_use = "a builder makes nothing until it is built"]
+#[must_use = "a builder does nothing until build() is called"]
 pub struct PrincipalBuilder {
     name: String,
     user: Option<String>,

@@ -5,8 +5,8 @@
 //! 1. When authentication is on, a route that has no row in the table is served to nobody.
 //! 2. A missing, wrong, expired or revoked key always gets the same response.
 //! 3. The caller is identified first, then the scope is checked; only then is anything looked up.
-//! 4. Only whoever the [`Asked`] are decides who sent a request: a principal that is already among its extensions is
-//!    removed. If they do not know, the request is refused, and never taken for one of the owner of the machine.
+//! 4. Only [`Asked`] decides who sent a request without a key: a principal that is already among its extensions is
+//!    removed. If the sender is unknown, the request is refused, and never taken for the machine owner's.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) struct Gate {
 /// Says who sent a request; `None` if that is not known.
 pub(crate) type WhoAsks = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
 
-/// Who is asked who sent a request that comes without a key.
+/// Identifies the sender of a request without a key.
 pub(crate) enum Asked {
     /// Nobody. Unless keys are needed, it comes from the owner of the machine.
     Nobody,

@@ -74,7 +74,7 @@ pub(crate) enum Pass {
     Until(Wall),
     /// As long as this key is valid.
     Key(Arc<Key>),
-    /// As long as the program says that the server is mounted in.
+    /// As long as the program in which the server is mounted says so.
     Program(Arc<Validity>),
 }
 
@@ -165,8 +165,8 @@ impl Principal {
         PrincipalBuilder::new(name.into())
     }
 
-    /// The owner of the machine, who may do everything: who asks where a server listens on this machine alone and needs no
-    /// keys. Where a mounted server takes everybody for that, everybody who reaches it may do everything.
+    /// The owner of the machine, who may do everything. A server that listens on this machine alone and needs no keys takes
+    /// every sender for the owner. If a mounted server does so, everybody who reaches it may do everything.
     pub fn local() -> Self {
         OWNER.clone()
     }
@@ -315,9 +315,9 @@ pub fn unauthorized() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
-/// The response to a request from somebody whom the program does not know that the server is mounted in.
+/// The response to a request whose sender is unknown to the program in which the server is mounted.
 pub(crate) fn not_signed_in() -> Problem {
-    let detail = "the program that this server is a part of does not know who sent this request: sign in to it";
+    let detail = "the program that this server is part of does not know who sent this request: sign in there";
     Problem::new(StatusCode::UNAUTHORIZED, "not-signed-in", detail)
 }
 

@@ -69,8 +69,8 @@ pub(crate) fn foreign_page() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "foreign-origin", detail)
 }
 
-/// Whether a request may be a form of another page that an old browser submits, with the cookie by which a program that
-/// the server is mounted in knows its user: all others say where such a request comes from, and no form sends JSON.
+/// Whether a request may be a form that an old browser submits from another page, with the cookie that signs its user in to
+/// the program in which the server is mounted. Newer browsers say where a request comes from, and no form sends JSON.
 fn may_be_a_form(method: &Method, headers: &HeaderMap) -> Result<bool, Problem> {
     if method.is_safe() || !headers.contains_key(header::COOKIE) {
         return Ok(false);

@@ -46,7 +46,7 @@ pub(crate) struct TimedBody {
     end: Option<Instant>,
     /// Created only when there is something to wait for: most bodies arrive together with their headers.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Who sends the body, if it comes over a reserved slot. They are notified when it is complete.
+    /// The sender of the body, if it comes over a reserved slot. Notified when the body is complete.
     guest: Option<Arc<Guest>>,
 }
 

@@ -97,7 +97,7 @@ pub struct Options {
 andon_runtime::core::with!(Options: max_body: usize, max_bodies: usize, max_vital_bodies: usize, max_head: usize, max_frame: usize, frames_a_second: u32, max_depth: usize, head_time: Duration, body_idle: Duration, body_time: Duration, stalled: Duration, max_runs: usize, max_runs_of_user: usize, max_feeds: usize, max_feeds_of_user: usize, max_connections: usize, reserved_connections: usize, max_creating: usize, max_cancelling: usize, max_waiting: usize, max_showing: usize, max_reading: usize, max_answers: usize, heartbeat: Duration, record_patience: Duration, wait: Duration, remember: Duration, max_remembered: usize, drain: Duration, settle: Duration, auth: bool, oidc: into Option<Oidc>, prices: into Option<Prices>, hosts: Vec<String>, origins: Vec<String>, web_dir: into Option<PathBuf>);
 
 impl Options {
-    /// What a server does unless it is told otherwise: `Options::new().max_runs(10)` tells it otherwise.
+    /// The defaults. Methods such as `Options::new().max_runs(10)` change them.
     pub fn new() -> Self {
         Self::default()
     }

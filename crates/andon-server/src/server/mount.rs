@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A request is from whom the program says it is from. If the program does not know, it is refused with `401`, unless it
-//!    carries a key and [`Options::auth`](crate::Options::auth) is on.
+//! 1. The program decides who sent a request. If it does not know, the request is refused with `401`, unless it carries
+//!    a key and [`Options::auth`](crate::Options::auth) is on.
 //! 2. No answer contains the path under which the server is mounted: addresses in answers are relative. So they are right
 //!    under any prefix, and behind a proxy that strips one.
 //! 3. The path with a slash at its end leads to the same as without one.
@@ -56,7 +56,7 @@ pub enum MountError {
     /// Nothing would be served.
     #[error("no part of the server would be served: name one, such as Part::Api")]
     NoPart,
-    /// Something that it serves is not there.
+    /// Something that it serves is missing.
     #[error(transparent)]
     NotReady(#[from] ServeError),
 }
@@ -73,9 +73,9 @@ pub struct Mount {
 
 impl Server {
     /// Mounts the server in a program of your own, which says who sends each request. `path` is where it is mounted, such
-    /// as `/agents`; `who` is called for each request that is not open to everybody, and a request of which it knows
-    /// nothing is refused with `401`. What your own layers put among a request's extensions is there, so a log-in of your
-    /// own can look its users up however it likes.
+    /// as `/agents`; `who` is called for each request that is not open to everybody, and a request that it cannot identify
+    /// is refused with `401`. It sees what your own layers put among a request's extensions, so your
+    /// own sign-in can look its users up however it likes.
     ///
     /// Hosts, origins, and the size and time of bodies are checked as in [`serve`](Self::serve); what only an accept loop
     /// can check (heads that never end, readers that stall) is left to yours. [Shut the server down](Self::shut_down)
@@ -151,7 +151,7 @@ async fn one_spelling(State(path): State<Arc<str>>, request: Request, next: Next
     }
 }
 
-/// The path without a slash at its end; `None` if it is not one to mount a server at.
+/// The path without a slash at its end; `None` if a server cannot be mounted there.
 fn checked(path: &str) -> Option<&str> {
     let bare = path.strip_suffix('/').unwrap_or(path);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);

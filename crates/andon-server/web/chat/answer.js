@@ -251,7 +251,7 @@ const COMPLETED = {
 /** What a prompt brought along: it was said elsewhere, and begins the conversation. */
 function broughtAlong(/** @type {Api.Message[]} */ messages) {
   const lines = messages.flatMap(({ role, parts }) => parts.map((part) => h("div", { class: "line", dir: "auto" }, `${SPEAKER[role] ?? role}: `, spoken(part))));
-  return h("details", null, h("summary", null, `Brought along: ${messages.length} earlier ${messages.length === 1 ? "message" : "messages"}`), lines);
+  return h("details", null, h("summary", null, `Started with ${messages.length} earlier ${messages.length === 1 ? "message" : "messages"}`), lines);
 }
 
 /** @type {Record<string, string>} */

@@ -1,4 +1,4 @@
-//! The rules and the `jsonschema` crate have the same verdict wherever both speak.
+//! The rules and the `jsonschema` crate have the same verdict wherever both apply.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU8;

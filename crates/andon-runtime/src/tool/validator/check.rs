@@ -26,7 +26,7 @@ pub(super) fn check(rules: &Rules, arguments: &Value) -> Result<(), Objection> {
         Err(Misfit::Wrong { inward, why, .. }) => {
             Err((inward.iter().rev().map(|step| format!("/{step}")).collect(), why))
         }
-        Err(Misfit::TooLong) => Err((String::new(), "checking them takes too long; send simpler ones".to_owned())),
+        Err(Misfit::TooLong) => Err((String::new(), "they take too long to check; send simpler ones".to_owned())),
     }
 }
 
@@ -55,7 +55,7 @@ impl Misfit {
         Self::Wrong { inward: Vec::new(), slip, why }
     }
 
-    /// The same, seen from around the value.
+    /// The same, seen from the enclosing value.
     fn at(mut self, step: impl FnOnce() -> String) -> Self {
         if let Self::Wrong { inward, .. } = &mut self {
             inward.push(step());
@@ -82,12 +82,12 @@ impl Checker<'_> {
             return Err(Misfit::TooLong);
         }
         let rules = self.rules;
-        rules.of(schema).iter().try_for_each(|rule| self.keeps(rule, value))
+        rules.of(schema).iter().try_for_each(|rule| self.satisfies(rule, value))
     }
 
-    fn keeps(&mut self, rule: &Rule, value: &Value) -> Fits {
+    fn satisfies(&mut self, rule: &Rule, value: &Value) -> Fits {
         match (rule, value) {
-            (Rule::Never, _) => wrong("nothing is allowed here"),
+            (Rule::Never, _) => wrong("no value is allowed here"),
             (Rule::Types(types), _) => of_types(types, value),
             (Rule::Values(values), _) => among(values, value),
             (Rule::Bound(bound, limit), Value::Number(number)) => within(*bound, limit, number),
@@ -105,7 +105,7 @@ impl Checker<'_> {
             (Rule::Any(schemas), _) => self.any(schemas, value),
             (Rule::One(schemas), _) => self.one(schemas, value),
             (Rule::Not(schema), _) => match self.fits(*schema, value) {
-                Ok(()) => wrong("it is among the values that are not allowed"),
+                Ok(()) => wrong("this value is not allowed"),
                 Err(Misfit::Wrong { .. }) => Ok(()),
                 Err(Misfit::TooLong) => Err(Misfit::TooLong),
             },
@@ -173,13 +173,13 @@ impl Checker<'_> {
             _ if misfits.iter().any(|misfit| matches!(misfit, Misfit::TooLong)) => Err(Misfit::TooLong),
             0 => Err(nearest(misfits)),
             1 => Ok(()),
-            _ => wrong("it fits more than one of the forms that it may have"),
+            _ => wrong("matches more than one of the allowed forms"),
         }
     }
 }
 
-/// What to say when a value fits none of several forms: what is wrong with the one that fitted best, because that is the one that was
-/// meant. A form of another type was not, and neither was one that wants another value in a field, as fields that tell forms apart have.
+/// What to say when a value fits none of several forms: what is wrong under the form that fits best, because that one was meant. A form
+/// of another type was not meant, nor one that requires another value in a field, as fields that tell forms apart do.
 fn nearest(misfits: Vec<Misfit>) -> Misfit {
     let mut best: Option<((u8, usize), Misfit)> = None;
     for misfit in misfits {
@@ -202,14 +202,14 @@ fn nearest(misfits: Vec<Misfit>) -> Misfit {
             Some(_) | None => (fitted, misfit),
         });
     }
-    best.map_or_else(|| Misfit::new(Slip::Other, "nothing is allowed here".to_owned()), |(_, misfit)| misfit)
+    best.map_or_else(|| Misfit::new(Slip::Other, "no value is allowed here".to_owned()), |(_, misfit)| misfit)
 }
 
 fn of_types(types: &[JsonType], value: &Value) -> Fits {
     if types.iter().any(|of| of.has(value)) {
         return Ok(());
     }
-    Err(Misfit::new(Slip::Type, format!("it must be {}, and is {}", one_of(types), shown(value))))
+    Err(Misfit::new(Slip::Type, format!("must be {}, but is {}", one_of(types), shown(value))))
 }
 
 fn among(values: &[Value], value: &Value) -> Fits {
@@ -219,7 +219,7 @@ fn among(values: &[Value], value: &Value) -> Fits {
     let is_alike = values.iter().any(|allowed| std::mem::discriminant(allowed) == std::mem::discriminant(value));
     let slip = if is_alike { Slip::Value } else { Slip::Type };
     let values: Vec<String> = values.iter().map(shown).collect();
-    Err(Misfit::new(slip, format!("it must be {}, and is {}", one_of(&values), shown(value))))
+    Err(Misfit::new(slip, format!("must be {}, but is {}", one_of(&values), shown(value))))
 }
 
 fn within(bound: Bound, limit: &Number, number: &Number) -> Fits {
@@ -229,7 +229,7 @@ fn within(bound: Bound, limit: &Number, number: &Number) -> Fits {
         Bound::AtMost => order.is_le(),
         Bound::LessThan => order.is_lt(),
     });
-    if is_within { Ok(()) } else { wrong(format!("it must be {bound} {limit}, and is {number}")) }
+    if is_within { Ok(()) } else { wrong(format!("must be {bound} {limit}, but is {number}")) }
 }
 
 fn counted(count: Count, there: usize, what: &str) -> Fits {
@@ -242,7 +242,7 @@ fn counted(count: Count, there: usize, what: &str) -> Fits {
         return Ok(());
     }
     let plural = if limit == 1 { "" } else { "s" };
-    wrong(format!("it must have {words} {limit} {what}{plural}, and has {there}"))
+    wrong(format!("must have {words} {limit} {what}{plural}, but has {there}"))
 }
 
 fn all_differ(items: &[Value]) -> Fits {
@@ -250,7 +250,7 @@ fn all_differ(items: &[Value]) -> Fits {
     if items.iter().all(|item| seen.insert(Same(item))) {
         return Ok(());
     }
-    wrong("two of its items are the same, and all must differ")
+    wrong("must not have two equal items")
 }
 
 fn all_there(names: &[String], fields: &Map<String, Value>) -> Fits {
@@ -263,8 +263,8 @@ fn all_there(names: &[String], fields: &Map<String, Value>) -> Fits {
 fn not_a_field(name: &str, named: &BTreeMap<String, SchemaId>) -> String {
     let names: Vec<&str> = named.keys().map(String::as_str).collect();
     match names.as_slice() {
-        [] => format!("it has no field {}", quoted(name)),
-        names => format!("it has no field {}; its fields are {}", quoted(name), names.join(", ")),
+        [] => format!("there is no field {}", quoted(name)),
+        names => format!("there is no field {}; the fields are {}", quoted(name), names.join(", ")),
     }
 }
 

@@ -6,35 +6,35 @@ use serde_json::{Map, Value};
 
 use super::rules::{Bound, Count, JsonType, NameForm, Rule, Rules, SchemaId};
 
-/// The dialect that the rules speak.
+/// The dialect that the rules follow.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// How many schemas one value may have to be checked against, one inside the other.
+/// How deeply schemas for one value may be nested.
 const DEEPEST: usize = 64;
 
 /// Why a schema could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unread {
-    /// It is no schema.
+    /// It is not a schema.
     #[error("at {}: {why}", place(at))]
     Wrong { at: String, why: &'static str },
-    /// It points at something that is not there.
-    #[error("at {}: there is nothing at {to:?}", place(at))]
+    /// It refers to something that does not exist.
+    #[error("at {}: {to:?} does not exist", place(at))]
     Dangling { at: String, to: String },
-    /// A check of it might not end.
-    #[error("it leads back to itself, or has more than {DEEPEST} schemas for one value")]
+    /// Checking against it might never end.
+    #[error("it refers to itself, or nests more than {DEEPEST} schemas")]
     Endless,
-    /// It may well be a schema, but not one that the rules can express.
+    /// It may be a schema, but the rules cannot express it.
     #[error(
-        "without the feature \"json-schema\" of andon, arguments are not checked against the {keyword:?} that it has at {}: turn \
-         the feature on, or leave that out",
+        "without the feature \"json-schema\" of andon, arguments cannot be checked against {keyword:?} at {}: enable the feature, \
+         or remove the keyword",
         place(at)
     )]
     Unknown { at: String, keyword: String },
 }
 
 fn place(at: &str) -> &str {
-    if at.is_empty() { "its root" } else { at }
+    if at.is_empty() { "the root" } else { at }
 }
 
 /// Reads a schema with all that it refers to.
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
                 Ok(rules)
             }
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(Unread::Wrong { at: at.to_owned(), why: "a schema is an object, true or false" })
+                Err(Unread::Wrong { at: at.to_owned(), why: "a schema must be an object, true or false" })
             }
         }
     }
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         Ok(Some(match keyword.name {
             "type" => Rule::Types(keyword.types()?),
             "const" => Rule::Values(vec![keyword.value.clone()]),
-            "enum" => Rule::Values(keyword.list("it must be a list")?.to_vec()),
+            "enum" => Rule::Values(keyword.list("must be a list")?.to_vec()),
             "minimum" => keyword.bound(Bound::AtLeast)?,
             "exclusiveMinimum" => keyword.bound(Bound::MoreThan)?,
             "maximum" => keyword.bound(Bound::AtMost)?,
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
     }
 
     fn listed(&mut self, keyword: &Keyword<'_, 'a>) -> Read<Vec<SchemaId>> {
-        let why = "it must be a list of schemas, and not an empty one";
+        let why = "must be a non-empty list of schemas";
         let schemas = keyword.list(why)?;
         if schemas.is_empty() {
             return Err(keyword.wrong(why));
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
 
     fn by_name(&mut self, keyword: &Keyword<'_, 'a>) -> Read<BTreeMap<String, SchemaId>> {
         let Value::Object(schemas) = keyword.value else {
-            return Err(keyword.wrong("it must be an object with a schema in each field"));
+            return Err(keyword.wrong("must be an object whose values are schemas"));
         };
         let pointer = keyword.pointer();
         let id = |(name, schema): (&'a String, &'a Value)| {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 
     fn referred(&mut self, keyword: &Keyword<'_, 'a>) -> Read<SchemaId> {
-        let Value::String(to) = keyword.value else { return Err(keyword.wrong("it must be a text")) };
+        let Value::String(to) = keyword.value else { return Err(keyword.wrong("must be a string")) };
         // Other documents, and anchors.
         let Some(pointer) = to.strip_prefix('#').and_then(unescaped) else { return Err(keyword.unknown()) };
         if !pointer.is_empty() && !pointer.starts_with('/') {
@@ -210,22 +210,22 @@ impl<'a> Keyword<'_, 'a> {
     }
 
     fn flag(&self) -> Read<bool> {
-        self.value.as_bool().ok_or_else(|| self.wrong("it must be true or false"))
+        self.value.as_bool().ok_or_else(|| self.wrong("must be true or false"))
     }
 
     fn bound(&self, bound: Bound) -> Read<Rule> {
-        let number = self.value.as_number().ok_or_else(|| self.wrong("it must be a number"))?;
+        let number = self.value.as_number().ok_or_else(|| self.wrong("must be a number"))?;
         Ok(Rule::Bound(bound, number.clone()))
     }
 
     fn count(&self) -> Read<u64> {
         let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
         let count = self.value.as_u64().or_else(|| self.value.as_f64().and_then(whole));
-        count.ok_or_else(|| self.wrong("it must be a number of things: an integer, and not negative"))
+        count.ok_or_else(|| self.wrong("must be a non-negative integer"))
     }
 
     fn names(&self) -> Read<Vec<String>> {
-        let why = "it must be a list of different names";
+        let why = "must be a list of unique names";
         let names: Option<Vec<&str>> = self.list(why)?.iter().map(Value::as_str).collect();
         let names = names.ok_or_else(|| self.wrong(why))?;
         if names.iter().collect::<HashSet<_>>().len() < names.len() {
@@ -235,7 +235,7 @@ impl<'a> Keyword<'_, 'a> {
     }
 
     fn types(&self) -> Read<Vec<JsonType>> {
-        let why = "it must be one or several of null, boolean, integer, number, string, array and object";
+        let why = "must be one or more of null, boolean, integer, number, string, array and object";
         let names = match self.value {
             Value::Array(names) => names.as_slice(),
             one => std::slice::from_ref(one),
@@ -250,15 +250,15 @@ impl<'a> Keyword<'_, 'a> {
         if types.is_empty() { Err(self.wrong(why)) } else { Ok(types) }
     }
 
-    /// Fails unless the keyword only describes, and refuses nothing. Formats only describe in this dialect.
+    /// Fails unless the keyword is only descriptive, and refuses nothing. Formats are only descriptive in this dialect.
     fn describes(&self) -> Read<()> {
         let (is_right, why) = match self.name {
             "$schema" if self.value.as_str().is_some_and(|name| name.trim_end_matches('#') == DIALECT) => (true, ""),
             "title" | "description" | "$comment" | "format" | "contentEncoding" | "contentMediaType" => {
-                (self.value.is_string(), "it must be a text")
+                (self.value.is_string(), "must be a string")
             }
-            "deprecated" | "readOnly" | "writeOnly" => (self.value.is_boolean(), "it must be true or false"),
-            "examples" => (self.value.is_array(), "it must be a list"),
+            "deprecated" | "readOnly" | "writeOnly" => (self.value.is_boolean(), "must be true or false"),
+            "examples" => (self.value.is_array(), "must be a list"),
             "default" => (true, ""),
             name if name.starts_with("x-") => (true, ""),
             _ => return Err(self.unknown()),
@@ -267,12 +267,12 @@ impl<'a> Keyword<'_, 'a> {
     }
 }
 
-/// A name as it stands in a JSON pointer.
+/// A name, escaped for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The text that a part of an address stands for; `None` if it stands for none.
+/// Decodes the percent escapes of an address; `None` if they are invalid.
 fn unescaped(address: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(address.len());
     let mut rest = address.as_bytes();
@@ -291,7 +291,7 @@ fn unescaped(address: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Checks that no schema leads back to itself for the same value, and that none leads far.
+/// Checks that no schema refers to itself for the same value, and that none nests too deeply.
 fn check_depth(rules: &Rules) -> Result<(), Unread> {
     let mut known = vec![None; rules.0.len()];
     for index in 0..rules.0.len() {
@@ -302,7 +302,7 @@ fn check_depth(rules: &Rules) -> Result<(), Unread> {
     Ok(())
 }
 
-/// How many schemas there are one inside the other for one value; `None` if they are more than may be.
+/// How deeply schemas are nested for one value; `None` if that is more than `allowed`.
 fn depth(rules: &Rules, schema: SchemaId, allowed: usize, known: &mut [Option<usize>]) -> Option<usize> {
     let place = known.get(schema.0).copied().flatten();
     if let Some(known) = place {
@@ -328,30 +328,33 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_refused_with_its_place() {
         let wrong = |at: &str, why: &'static str| Unread::Wrong { at: at.to_owned(), why };
-        let types = "it must be one or several of null, boolean, integer, number, string, array and object";
-        let count = "it must be a number of things: an integer, and not negative";
-        let schemas = "it must be a list of schemas, and not an empty one";
+        let types = "must be one or more of null, boolean, integer, number, string, array and object";
+        let count = "must be a non-negative integer";
+        let schemas = "must be a non-empty list of schemas";
         let cases = [
-            (json!([]), wrong("", "a schema is an object, true or false")),
-            (json!({"properties": {"a~/b": 1}}), wrong("/properties/a~0~1b", "a schema is an object, true or false")),
-            (json!({"properties": []}), wrong("/properties", "it must be an object with a schema in each field")),
-            (json!({"items": [{}]}), wrong("/items", "a schema is an object, true or false")),
+            (json!([]), wrong("", "a schema must be an object, true or false")),
+            (
+                json!({"properties": {"a~/b": 1}}),
+                wrong("/properties/a~0~1b", "a schema must be an object, true or false"),
+            ),
+            (json!({"properties": []}), wrong("/properties", "must be an object whose values are schemas")),
+            (json!({"items": [{}]}), wrong("/items", "a schema must be an object, true or false")),
             (json!({"type": "strin"}), wrong("/type", types)),
             (json!({"type": []}), wrong("/type", types)),
             (json!({"type": ["null", "null"]}), wrong("/type", types)),
-            (json!({"enum": "a"}), wrong("/enum", "it must be a list")),
-            (json!({"minimum": "1"}), wrong("/minimum", "it must be a number")),
+            (json!({"enum": "a"}), wrong("/enum", "must be a list")),
+            (json!({"minimum": "1"}), wrong("/minimum", "must be a number")),
             (json!({"minLength": -1}), wrong("/minLength", count)),
             (json!({"maxItems": 1.5}), wrong("/maxItems", count)),
-            (json!({"uniqueItems": 1}), wrong("/uniqueItems", "it must be true or false")),
-            (json!({"required": true}), wrong("/required", "it must be a list of different names")),
-            (json!({"required": ["a", "a"]}), wrong("/required", "it must be a list of different names")),
+            (json!({"uniqueItems": 1}), wrong("/uniqueItems", "must be true or false")),
+            (json!({"required": true}), wrong("/required", "must be a list of unique names")),
+            (json!({"required": ["a", "a"]}), wrong("/required", "must be a list of unique names")),
             (json!({"anyOf": []}), wrong("/anyOf", schemas)),
             (json!({"prefixItems": {}}), wrong("/prefixItems", schemas)),
-            (json!({"description": 1}), wrong("/description", "it must be a text")),
-            (json!({"deprecated": "no"}), wrong("/deprecated", "it must be true or false")),
-            (json!({"examples": 1}), wrong("/examples", "it must be a list")),
-            (json!({"$ref": 1}), wrong("/$ref", "it must be a text")),
+            (json!({"description": 1}), wrong("/description", "must be a string")),
+            (json!({"deprecated": "no"}), wrong("/deprecated", "must be true or false")),
+            (json!({"examples": 1}), wrong("/examples", "must be a list")),
+            (json!({"$ref": 1}), wrong("/$ref", "must be a string")),
             (json!({"$defs": {"a": {"type": 1}}}), wrong("/$defs/a/type", types)),
             (json!({"$ref": "#/$defs/a"}), Unread::Dangling { at: "/$ref".to_owned(), to: "#/$defs/a".to_owned() }),
         ];

@@ -14,16 +14,16 @@ pub(super) struct SchemaId(pub(super) usize);
 pub(crate) struct Rules(pub(super) Vec<Vec<Rule>>);
 
 impl Rules {
-    /// What a value must keep to fit this schema: all of it.
+    /// The rules of this schema: a value must satisfy all of them.
     pub(super) fn of(&self, schema: SchemaId) -> &[Rule] {
         self.0.get(schema.0).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What a value must keep. Most rules are about values of one type, and any other keeps them.
+/// A rule for a value. Most rules are about values of one type, and values of other types satisfy them.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// No value keeps it.
+    /// No value satisfies it.
     Never,
     Types(Vec<JsonType>),
     /// It is one of these.
@@ -46,7 +46,7 @@ pub(super) enum Rule {
         alike: Vec<(NameForm, SchemaId)>,
         others: Option<SchemaId>,
     },
-    /// It fits this schema. Names what is elsewhere.
+    /// It fits this schema, which is defined elsewhere.
     Refer(SchemaId),
     All(Vec<SchemaId>),
     Any(Vec<SchemaId>),
