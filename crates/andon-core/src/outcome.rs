@@ -81,6 +81,7 @@ mod tests {
     use super::*;
     use crate::id::{RunId, SessionKey};
     use crate::reason::Reason;
+    use crate::usage::Usage;
 
     fn failed(error: FailureKind) -> Ending {
         Ending::Failed(Failure { error, message: "It broke.".into() })
@@ -111,5 +112,14 @@ mod tests {
         assert_eq!((cancelled.is_cancelled(), cancelled.text_so_far().as_str()), (true, "One, two"));
         let lost = outcome(Ending::Lost, None);
         assert_eq!((lost.is_cancelled(), lost.text_so_far().as_str()), (false, ""));
+    }
+
+    #[test]
+    fn a_later_receipt_replaces_the_earlier_one_and_its_usage() {
+        let first = outcome(Ending::Lost, None);
+        let usage = Used::new(Usage::reported(3, 4), Usage::reported(3, 5));
+        let later = Receipt { usage, revision: 1, ..first.receipt.clone() };
+        let told = first.with_receipt(later.clone());
+        assert_eq!((told.usage, told.receipt), (usage, later));
     }
 }

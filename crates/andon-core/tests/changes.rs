@@ -198,8 +198,10 @@ fn a_hook_that_fails_the_run_waits_for_the_tools_that_run() {
         why: Some("no".into()),
     };
     let failure = Failure::new(FailureKind::Hook, "no");
-    let settles = Some(Step::Settle(Arc::new(Ending::Failed(failure))));
+    let settles = Some(Step::Settle(Arc::new(Ending::Failed(failure.clone()))));
     let hook = [hook_started(HookPoint::BeforeTool), failed];
+    let none_runs = after(asked().into_iter().chain(hook.clone())).unwrap();
+    assert_eq!((none_runs.next_step(8), none_runs.failure()), (settles.clone(), Some(&failure)));
     let mut progress = after(asked().into_iter().chain([tool_started("a")]).chain(hook)).unwrap();
     assert_eq!(progress.next_step(8), Some(Step::CallTools { start: vec![] }));
     let (end, result) = (ToolEnd::Finished, seen("seen"));
