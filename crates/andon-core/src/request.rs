@@ -214,9 +214,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_as_usual_says_so_and_is_not_written() {
+        assert_eq!(
+            [ModelSettings::new(), ModelSettings::new().max_output(1)].map(|some| some.is_default()),
+            [true, false]
+        );
+        let choices = [ToolChoice::Auto, ToolChoice::None, ToolChoice::tool("look")];
+        assert_eq!(choices.each_ref().map(ToolChoice::is_auto), [true, false, false]);
+        assert!(matches!(&choices[2], ToolChoice::Tool { name } if name == "look"));
+    }
+
+    #[test]
     fn settings_that_no_model_takes_are_refused() {
         let refused = |settings: ModelSettings| settings.check().unwrap_err();
-        assert!(refused(ModelSettings { temperature: Some(f32::NAN), ..Default::default() }).contains("use 0 or more"));
+        for bad in [f32::NAN, f32::INFINITY, -0.5] {
+            assert!(refused(ModelSettings::new().temperature(bad)).contains("use 0 or more"), "{bad}");
+        }
+        for good in [0.0, 0.5, 2.0] {
+            assert_eq!(ModelSettings::new().temperature(good).check(), Ok(()), "{good}");
+        }
         assert!(refused(ModelSettings { max_output: Some(0), ..Default::default() }).contains("max_output"));
         assert!(
             refused(ModelSettings { stop: vec!["END".into(), "".into()], ..Default::default() }).contains("stop text")
