@@ -14,8 +14,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::closing::{close_lost, stopped_result, tool_finished};
-use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
+use andon_core::closing::{close_lost, decided, stopped_result, tool_finished};
+use andon_core::event::{Accepted, Approval, Entry, Epoch, Event, Record};
+use andon_core::id::CallId;
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, RunProgress, RunState};
 use andon_core::receipt::Receipt;
@@ -297,7 +298,8 @@ impl LastEvents {
                 News::Pulled(request) => self.add(Event::CancelRequested { request, delivered_at: live.now() })?,
                 News::CallPulled(call, request) => self.add(Event::CallCancelRequested { call, request })?,
                 News::ToolEnded(ticket, done) => self.hear_tool(live, ticket, *done)?,
-                News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
+                News::Decided(call, approval) => self.hear_decided(call, approval)?,
+                News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
             }
         }
         for (call, end) in live.unreported_calls() {
@@ -313,6 +315,16 @@ impl LastEvents {
     fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
         let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
         let Some(open) = self.progress.call(&call) else { return Ok(()) };
+    /// Handles a person's decision that the driver had not heard: it is on record, though nothing follows from it any more.
+    fn hear_decided(&mut self, call: CallId, approval: Approval) -> Result<(), JournalError> {
+        if self.progress.call(&call).is_some_and(|open| open.state == CallState::AwaitingApproval) {
+            for event in decided(call, approval) {
+                self.add(event)?;
+            }
+        }
+        Ok(())
+    }
+
         let CallState::Running(effect) = open.state else { return Ok(()) };
         let ToolDone { end, mut remains } = done;
         let (end, result) = judge(&call, effect, end, &mut remains, &closed, true);
