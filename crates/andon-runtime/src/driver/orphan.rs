@@ -127,10 +127,11 @@ impl Orphan {
         self.live.services.journal.keep_settled(&self.live.id, settled);
         let seen = self.live.with_log(|log| log.facts().to_vec());
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
-        self.runtime.conclude(&self.live, &self.session, progress.messages());
         // Taken before anybody can see the end and ask for the last word.
         let unaccounted = self.unaccounted.take().map(|unaccounted| (unaccounted, self.live.learning()));
-        self.live.close(unseen, outcome, settled);
+        self.live.tell_last(&unseen, settled);
+        let messages = progress.messages();
+        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, outcome));
         if let Some((unaccounted, learning)) = unaccounted {
             unaccounted.begin_for(&self.live, learning);
         }
@@ -221,9 +222,8 @@ impl Orphan {
                        on when Runtime::recover is called"
                 .to_owned();
         let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Internal, message)));
-        self.runtime.conclude(&self.live, &self.session, &[]);
         self.runtime.park(&self.live.id);
-        self.live.break_off(JournalError::Closed, in_memory(&self.live, ending));
+        self.leave_open(&JournalError::Closed, ending);
     }
 
     /// Leaves the run to recovery, because it cannot be settled now. If it is still ours it can be cancelled meanwhile.
@@ -237,11 +237,15 @@ impl Orphan {
 
     fn break_off(self, error: JournalError, message: String) {
         let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Journal, message)));
-        self.runtime.conclude(&self.live, &self.session, &[]);
-        // Its messages are in the journal or nowhere.
+        // Its messages are in the journal or nowhere, and the next run must not begin with what is in memory.
         self.session.forget_history();
+        self.leave_open(&error, ending);
+    }
+
+    fn leave_open(&self, error: &JournalError, ending: Arc<Ending>) {
         let outcome = in_memory(&self.live, ending);
-        self.live.break_off(error, outcome);
+        self.runtime.conclude(&self.live, &self.session, &[], || self.live.break_off(error, outcome));
+        self.live.tell_broken_off(error);
     }
 }
 
@@ -311,10 +315,6 @@ impl LastEvents {
         Ok(())
     }
 
-    /// Handles the end of a tool that the driver had not heard: what it returned is kept.
-    fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
-        let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
-        let Some(open) = self.progress.call(&call) else { return Ok(()) };
     /// Handles a person's decision that the driver had not heard: it is on record, though nothing follows from it any more.
     fn hear_decided(&mut self, call: CallId, approval: Approval) -> Result<(), JournalError> {
         if self.progress.call(&call).is_some_and(|open| open.state == CallState::AwaitingApproval) {
@@ -325,6 +325,10 @@ impl LastEvents {
         Ok(())
     }
 
+    /// Handles the end of a tool that the driver had not heard: what it returned is kept.
+    fn hear_tool(&mut self, live: &Arc<Live>, ticket: u32, done: ToolDone) -> Result<(), JournalError> {
+        let Some((call, closed)) = live.call_of(ticket) else { return Ok(()) };
+        let Some(open) = self.progress.call(&call) else { return Ok(()) };
         let CallState::Running(effect) = open.state else { return Ok(()) };
         let ToolDone { end, mut remains } = done;
         let (end, result) = judge(&call, effect, end, &mut remains, &closed, true);
