@@ -128,7 +128,8 @@ impl AgentBuilder {
     /// person. A changed call is checked as if the model had asked for it.
     ///
     /// After an approval the hooks are called again. A hook that changes its calls does so in the same way each time, or looks at
-    /// `moment.is_approved` first: a person is asked about a changed call once, and a hook that then changes it again fails the run.
+    /// `moment.is_approved` first: a person is asked about a changed call once, and if the hooks then make something else of it, the run
+    /// fails. They begin with the approved call, so a hook that adds to what is there looks at `is_approved`.
     ///
     /// ```
     /// # use andon_practice::Practice;

@@ -106,7 +106,7 @@ decision! {
     /// What a [`before_tool`](crate::AgentBuilder::before_tool) hook decides.
     CallDecision {
         /// The tool gets these arguments. If a person had approved the call, the person is asked again, about the changed one. A call
-        /// that hooks had changed before that approval must then stay as it is: another change of it fails the run. So change a call
+        /// that hooks had changed before that approval must then come out of them as it was approved, or the run fails. So change a call
         /// in the same way each time, or only while it is not approved
         /// ([`is_approved`](crate::BeforeTool::is_approved)).
         ChangeArguments(Value) => |arguments| HookVerdict::Change(Changed::Call { name: None, arguments }),
