@@ -162,6 +162,11 @@ impl AgentBuilder {
 
     /// Calls this after each tool call, one after another. It sees the call and its result, and may replace what the model gets.
     ///
+    /// It is no place to hide a secret. What the tool returned is on record and in the feed before the hook is called, and if the run is
+    /// stopped, its process dies or the hook panics before it has decided, that stays the result in the conversation. What nobody may
+    /// see must not be returned by the tool. What must never reach the provider is taken out of every request, with
+    /// [`before_model`](Self::before_model).
+    ///
     /// ```
     /// # use andon_practice::Practice;
     /// use andon_runtime::{Agent, ResultDecision};
@@ -172,7 +177,10 @@ impl AgentBuilder {
     ///     .after_tool(|moment| async move {
     ///         println!("{} returned {}", moment.call.name, moment.result.to_text());
     ///     })
-    ///     .after_tool(|moment| ResultDecision::replace(moment.result.to_text().replace("4711", "[number]")))
+    ///     .after_tool(|moment| match moment.result.to_text() {
+    ///         long if long.len() > 10_000 => ResultDecision::replace(long.chars().take(2_000).collect::<String>()),
+    ///         _ => ResultDecision::GoOn,
+    ///     })
     ///     .build()?;
     /// # Ok(())
     /// # }

@@ -139,7 +139,9 @@ impl CallDecision {
 decision! {
     /// What an [`after_tool`](crate::AgentBuilder::after_tool) hook decides.
     ResultDecision {
-        /// The model gets this instead of what the tool returned. Whether the call succeeded stays as it was.
+        /// The model gets this instead of what the tool returned. Whether the call succeeded stays as it was. What the tool returned
+        /// stays on record, and is what the model gets if the run is stopped or its process dies before the hook has decided: so this
+        /// shortens or explains a result, and hides nothing for certain (see [`after_tool`](crate::AgentBuilder::after_tool)).
         Replace(ToolOutput) => |output| HookVerdict::Change(Changed::Result(output)),
     }
 }
