@@ -158,7 +158,7 @@ impl Registry {
                 Some((RunState::Running, _)) => tally.running += 1,
                 Some((RunState::Waiting, _)) => tally.waiting += 1,
                 Some((RunState::Cancelling, _)) => tally.cancelling += 1,
-                // It is about to be removed.
+                // It leaves while it settles (invariant 1).
                 Some((RunState::Settled, _)) | None => {}
                 #[cfg(not(andon_whole))]
                 Some(_) => {}
