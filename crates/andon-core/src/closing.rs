@@ -169,6 +169,16 @@ pub fn refuse_with(call: CallId, why: Refusal, detail: Option<&str>) -> Event {
     Event::ToolRefused { call, why, result: Arc::new(result) }
 }
 
+/// A person's decision about a call, which closes it if the answer was no.
+pub fn decided(call: CallId, approval: Approval) -> Vec<Event> {
+    let refused = match &approval {
+        Approval::Denied { why, .. } => Some(refuse_with(call.clone(), Refusal::DeniedByPerson, why.as_deref())),
+        Approval::Approved { .. } | Approval::Closed => None,
+    };
+    let resolved = Event::ApprovalResolved { call, verdict: Box::new(approval) };
+    std::iter::once(resolved).chain(refused).collect()
+}
+
 /// The result that tells the model about a stopped call, with anything that the call had returned.
 pub fn stopped_result(call: CallId, end: ToolEnd, returned: Vec<Content>) -> ToolResult {
     let (status, text) = match end {

@@ -8,8 +8,10 @@ use crate::ending::{Ending, FailureKind, ModelStop};
 use crate::outcome::Outcome;
 
 impl Outcome {
-    /// The outcome of a run that completed, or an error that says why there is no finished answer: the run was
-    /// cancelled, it failed, or it was lost. The error carries the outcome, so nothing is lost by asking.
+    /// The outcome of a run that completed with a whole answer, or an error that says why there is none: the run was
+    /// cancelled, it failed, or it was lost; the model stopped at its limit of tokens for one answer; or the answer was
+    /// refused by the model or its provider, or withdrawn by a hook. The error carries the outcome, so nothing is lost by
+    /// asking.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -38,9 +40,20 @@ impl Outcome {
     pub fn completed(self: &Arc<Self>) -> Result<Completed, NotCompleted> {
         let outcome = Arc::clone(self);
         match *outcome.ending {
-            Ending::Completed { stop } => Ok(Completed { outcome, stop }),
-            Ending::Cancelled { .. } | Ending::Failed(_) | Ending::Lost => Err(NotCompleted { outcome }),
+            Ending::Completed { stop } if is_whole(stop) => Ok(Completed { outcome, stop }),
+            Ending::Completed { .. } | Ending::Cancelled { .. } | Ending::Failed(_) | Ending::Lost => {
+                Err(NotCompleted { outcome })
+            }
         }
+    }
+}
+
+/// Whether a model that stopped for this reason had written all of its answer.
+fn is_whole(stop: ModelStop) -> bool {
+    match stop {
+        // One that asked for tools and named none has nothing more to say. A stop sequence is where the answer was to end.
+        ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => true,
+        ModelStop::MaxTokens | ModelStop::Refused => false,
     }
 }
 
@@ -53,8 +66,7 @@ pub struct Completed {
 }
 
 impl Completed {
-    /// The text of the answer. It is all that the model wrote: if the model stopped at its limit of tokens for one
-    /// answer or refused to go on, [`stop`](Self::stop) says so.
+    /// The text of the answer, which is whole.
     pub fn text(&self) -> String {
         self.outcome.text_so_far()
     }
@@ -78,8 +90,7 @@ impl Deref for Completed {
     }
 }
 
-/// A run did not complete, so there is no finished answer: see [`Outcome::completed`]. Its text says how the run ended,
-/// why, and what to do.
+/// There is no finished answer: see [`Outcome::completed`]. Its text says how the run ended, why, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", Why(outcome))]
 #[non_exhaustive]
@@ -88,14 +99,14 @@ pub struct NotCompleted {
     pub outcome: Arc<Outcome>,
 }
 
-/// Says why a run did not complete, and what to do.
+/// Says why there is no finished answer, and what to do.
 struct Why<'a>(&'a Outcome);
 
 impl fmt::Display for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let receipt = &self.0.receipt;
         match &*self.0.ending {
-            Ending::Completed { stop } => write!(f, "the run completed: {}", stop.as_str()),
+            Ending::Completed { stop } => f.write_str(why_not_whole(*stop)),
             Ending::Cancelled { reason } => {
                 write!(f, "the run was cancelled: {}", reason.as_str())?;
                 if let Some(by) = &receipt.by {
@@ -115,6 +126,21 @@ impl fmt::Display for Why<'_> {
                  effect, then prompt again",
             ),
         }
+    }
+}
+
+/// Why an answer is not whole, and what to do.
+fn why_not_whole(stop: ModelStop) -> &'static str {
+    match stop {
+        ModelStop::MaxTokens => {
+            "the answer is not whole: the model stopped at its limit of tokens for one answer; what it wrote is kept in \
+             its outcome: raise the model's max_output, or ask in the same session for the rest"
+        }
+        ModelStop::Refused => {
+            "the answer was refused: by the model, by its provider's filter, or by a hook of this program that withdrew it; \
+             what is left of it is in its outcome, and its events say who refused: change the prompt"
+        }
+        ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "the answer is whole",
     }
 }
 
@@ -154,10 +180,25 @@ mod tests {
 
     #[test]
     fn a_completed_run_gives_its_answer_and_why_the_model_stopped() {
-        let outcome = outcome(Ending::Completed { stop: ModelStop::MaxTokens });
-        let completed = outcome.completed().unwrap();
-        assert_eq!((completed.text().as_str(), completed.stop()), ("One, two", ModelStop::MaxTokens));
-        assert_eq!((completed.outcome(), completed.stop_reason()), (&outcome, "max_tokens"));
+        for stop in [ModelStop::EndTurn, ModelStop::StopSequence, ModelStop::ToolUse] {
+            let outcome = outcome(Ending::Completed { stop });
+            let completed = outcome.completed().unwrap();
+            assert_eq!((completed.text().as_str(), completed.stop()), ("One, two", stop));
+            assert_eq!((completed.outcome(), completed.stop_reason()), (&outcome, stop.as_str()));
+        }
+    }
+
+    #[test]
+    fn half_an_answer_and_a_refused_one_are_errors_that_say_what_to_do() {
+        let half = why_not(&outcome(Ending::Completed { stop: ModelStop::MaxTokens }));
+        assert!(half.starts_with("the answer is not whole: the model stopped at its limit of tokens"), "{half}");
+        assert!(half.ends_with("raise the model's max_output, or ask in the same session for the rest"), "{half}");
+        let refused = why_not(&outcome(Ending::Completed { stop: ModelStop::Refused }));
+        assert!(
+            refused.starts_with("the answer was refused: by the model, by its provider's filter, or by a hook"),
+            "{refused}"
+        );
+        assert!(refused.ends_with("change the prompt"), "{refused}");
     }
 
     #[test]

@@ -9,7 +9,10 @@ use andon_core::answer::Kind;
 use andon_core::cancel::{Reason, ReplyKind};
 use andon_core::digest::Digest;
 use andon_core::id::{CallId, RunId, SessionKey};
-use andon_core::outcome::{Ending, ModelStop};
+use andon_core::outcome::{Ending, ModelStop, Outcome};
+use andon_core::progress::RunState;
+use andon_core::receipt::Receipt;
+use andon_core::usage::Used;
 use shuttle::thread;
 
 use crate::driver::RuntimeCore;
@@ -20,7 +23,7 @@ use crate::session::registry::AgentId;
 use crate::session::{Seat, SessionCore, WhenBusy};
 
 /// Every check, with its name.
-pub const ALL: [(&str, fn()); 6] = [
+pub const ALL: [(&str, fn()); 8] = [
     ("after_a_pull_has_returned_nothing_passes_the_gate", after_a_pull_has_returned_nothing_passes_the_gate),
     (
         "a_run_is_completed_or_cancelled_and_the_reply_says_which",
@@ -36,6 +39,11 @@ pub const ALL: [(&str, fn()); 6] = [
         a_queued_run_is_seated_whenever_the_run_before_it_leaves,
     ),
     ("an_approval_is_accepted_before_the_pull_or_refused", an_approval_is_accepted_before_the_pull_or_refused),
+    ("nobody_is_asked_once_a_pull_has_returned", nobody_is_asked_once_a_pull_has_returned),
+    (
+        "a_run_is_found_until_its_end_is_visible_and_not_after_that",
+        a_run_is_found_until_its_end_is_visible_and_not_after_that,
+    ),
 ];
 
 /// Tries many orders, half of them at random and half by priorities, which find rarer ones.
@@ -194,5 +202,45 @@ fn an_approval_is_accepted_before_the_pull_or_refused() {
             })
             .collect();
         assert_eq!(order, if taken { vec!["approved", "pulled"] } else { vec!["pulled"] });
+    });
+}
+
+fn nobody_is_asked_once_a_pull_has_returned() {
+    check(|| {
+        let live = live();
+        let call = CallId::new("c").unwrap();
+        live.open_calls(Vec::new(), vec![call.clone()]);
+        let driver = {
+            let live = Arc::clone(&live);
+            thread::spawn(move || live.ask(&call, Digest::of(b"{}")))
+        };
+        pull(&live, Cancel::graceful());
+        let when_it_returned = live.awaits_approval();
+        assert_eq!(driver.join().unwrap(), when_it_returned);
+        assert_eq!(live.awaits_approval(), when_it_returned);
+    });
+}
+
+fn a_run_is_found_until_its_end_is_visible_and_not_after_that() {
+    check(|| {
+        let runtime = runtime();
+        let session = Arc::new(SessionCore::new(key()));
+        let live = live_in(&runtime, "r");
+        runtime.registry.add(AgentId(1), &live).expect("the id is free");
+        runtime.registry.make_findable(&live.id);
+        assert_eq!(session.enter(&live, WhenBusy::Reject).unwrap(), Seat::Taken);
+        live.seal(&completed()).unwrap();
+        let driver = {
+            let (runtime, live) = (Arc::clone(&runtime), Arc::clone(&live));
+            let receipt = Receipt::unknown(&live.id, &live.session);
+            let outcome = Outcome::new(completed(), None, Used::NONE, receipt);
+            thread::spawn(move || runtime.conclude(&live, &session, &[], || live.close(Vec::new(), outcome)))
+        };
+        let was_over = live.outcome().is_some();
+        let found = runtime.registry.of_agent_or_arm(AgentId(1), &Cancel::graceful());
+        let is_over = live.outcome().is_some() && live.state_byte.get() == Some((RunState::Settled, None));
+        assert!(found.len() == 1 || is_over, "it is armed, and the run was not over");
+        assert!(found.is_empty() || !was_over, "it is found, and was over");
+        driver.join().unwrap();
     });
 }

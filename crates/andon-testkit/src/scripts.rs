@@ -78,6 +78,7 @@ pub fn all() -> Vec<Script> {
         explore("a hook that answers a call").play(hooks::answering).within(GRACE),
         explore("a hook that asks a person").play(hooks::asking).within(GRACE),
         explore("a hook that changes a call into one that needs approval").play(hooks::needing_approval).within(GRACE),
+        explore("hooks that change a call in turn").play(hooks::changing_in_turn).within(GRACE),
         explore("a hook that changes a call anew after its approval").play(hooks::changing_anew).within(GRACE),
         explore("a hook that renames a call after its approval").play(hooks::renaming_after_approval).within(GRACE),
         explore("a hook that changes a call into one that cannot be made").play(hooks::misfitting).within(GRACE),

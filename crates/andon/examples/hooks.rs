@@ -1,4 +1,4 @@
-//! Hooks: a program's own code that sees and changes what a run does. Log, redact, forbid, ask, cancel.
+//! Hooks: a program's own code that sees and changes what a run does. Log, shorten, forbid, ask, cancel.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ async fn shred(path: Option<String>) -> String {
 /// Looks around.
 #[tool(effect = "read_only")]
 async fn look() -> &'static str {
-    "a cat, number 4711"
+    "a cat, a dog, a horse, and a long list of other animals that nobody has asked for"
 }
 
 #[tokio::main]
@@ -34,7 +34,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             0 => CallDecision::GoOn,
             _ => CallDecision::Cancel(Cancel::now().reason(Reason::Policy).by("policy").note("two looks")),
         })
-        .after_tool(|moment| ResultDecision::replace(moment.result.to_text().replace("4711", "[number]")))
+        .after_tool(|moment| match moment.result.to_text() {
+            long if long.len() > 60 => {
+                ResultDecision::replace(long.chars().take(60).collect::<String>() + " [shortened]")
+            }
+            _ => ResultDecision::GoOn,
+        })
         .after_tool(|moment| println!("{} gave {}", moment.call.name, moment.result.to_text()))
         .build()?;
 
@@ -42,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(denied.receipt.calls.first().map(|call| call.verdict), Some(Verdict::NeverStarted));
     let looked = agent.run("look").await?;
     assert!(looked.receipt.calls.iter().all(|call| call.changed_by_hook));
-    assert!(looked.completed()?.text().contains("[number]"));
+    assert!(looked.completed()?.text().contains("[shortened]"));
     let stopped = agent.run("look").await?;
     println!("{}: {:?}", stopped.stop_reason(), stopped.receipt.note);
     assert_eq!(stopped.receipt.reason, Some(Reason::Policy));

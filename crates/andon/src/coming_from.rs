@@ -49,7 +49,7 @@
 //! | `agent.cancel()` | `agent.cancel()`: every run of the agent, and with none in progress the next one |
 //! | cancelling one conversation | `session.cancel()`, or `run.cancel(…)` |
 //! | `result.stop_reason == "cancelled"` | `outcome.stop_reason() == "cancelled"` |
-//! | `str(result)` | `outcome.completed()?.text()`, or `outcome.text_so_far()` if it may be half |
+//! | `str(result)` | `outcome.completed()?.text()`, an error if the answer is not whole (stopped, failed, `max_tokens`, refused); or `outcome.text_so_far()` if it may be half |
 //! | `cancel_signal=event` | `agent.prompt("…").cancel_when(future)` |
 //! | hooks, `interrupt` | hooks; approvals, where a run waits for a person |
 //!

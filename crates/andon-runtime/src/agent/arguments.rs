@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! 1. Nothing here panics: the types are the user's, and a type from which no schema can be made is an error when the agent is built.
-//! 2. Whatever does not fit is refused in words that name the argument.
+//! 2. Whatever does not fit is refused in words that name the argument; so is an argument that the type does not have, unless its schema
+//!    allows more than its fields.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -83,9 +84,29 @@ fn schema<T: JsonSchema>() -> Value {
     // The title is the name of a type.
     schema.remove("title");
     // Some providers insist on `properties`, even if there are none.
-    schema.ensure_object().entry("properties").or_insert_with(|| Map::new().into());
+    let root = schema.ensure_object();
+    root.entry("properties").or_insert_with(|| Map::new().into());
+    if !MORE.iter().any(|keyword| root.contains_key(*keyword)) {
+        // Serde would ignore an argument that the type does not have, such as one whose name is misspelled.
+        root.insert("additionalProperties".to_owned(), false.into());
+    }
     schema.to_value()
 }
+
+/// What may allow more arguments than `properties` has.
+const MORE: [&str; 11] = [
+    "additionalProperties",
+    "unevaluatedProperties",
+    "patternProperties",
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "$ref",
+];
 
 /// `uint32` and the like are Rust's own formats: a strict provider refuses a schema that has them.
 fn drop_number_format(schema: &mut Schema) {

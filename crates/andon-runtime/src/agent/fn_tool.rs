@@ -42,8 +42,9 @@ use crate::tool::{OnCancel, Returned, ToolError, ToolSpec, Work};
 ///
 /// The closure takes one struct with a field for each argument, which implements `serde`'s `Deserialize` and the `JsonSchema` of
 /// `schemars` 1; `()` if there are no arguments. The schema is made from it: doc comments describe the arguments, and the model may leave out an
-/// `Option` and a field with `#[serde(default)]`. Arguments that do not fit never reach the closure: the model is told what is
-/// wrong with them. A type from which no schema of an object can be made is an error when the agent is built.
+/// `Option` and a field with `#[serde(default)]`. Arguments that do not fit never reach the closure, and neither do
+/// arguments that the struct does not have (by the names in the schema, so not by an `alias`), unless its schema allows others, as that of a flattened map does:
+/// the model is told what is wrong with them. A type from which no schema of an object can be made is an error when the agent is built.
 ///
 /// All calls share what the closure captures:
 ///

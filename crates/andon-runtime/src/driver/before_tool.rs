@@ -5,8 +5,9 @@
 //! 1. A changed call passes every check that the model's own call would: the tool exists, the arguments fit its schema, and a person
 //!    approves it if the tool needs that. An approval of what the call was before does not count.
 //! 2. A call that a person approved because a hook asked is shown to all hooks once more, as approved.
-//! 3. A person is asked about one call at most twice: as the model wrote it, and as hooks changed it. A hook that changes a changed call
-//!    again after its approval fails the run.
+//! 3. A person is asked about one call at most twice: as the model wrote it, and as hooks changed it. After the second approval the
+//!    hooks are called once more, from the approved call on, and only what comes of all of them counts: if that is another call, the run
+//!    fails. What they make of it on the way is not on record.
 
 use std::sync::Arc;
 
@@ -25,18 +26,30 @@ use crate::tool::{ToolOutput, ToolSpec, bounded};
 
 const POINT: HookPoint = HookPoint::BeforeTool;
 
+/// Where a hook stands among the hooks of a call.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    /// The call as hooks had changed it, if that is what a person has approved (invariant 3).
+    approved: Option<&'a ToolCall>,
+    is_last: bool,
+}
+
 impl Driver {
     /// Asks the hooks about a call. Returns the call to make, or `None` if none is to be made now.
     pub(super) async fn before_tool(&mut self, mut call: ToolCall) -> Result<Option<ToolCall>, JournalError> {
         let agent = Arc::clone(&self.agent);
         let was_approved = self.is_approved(&call);
-        for hook in &agent.hooks.before_tool {
+        let settled = (was_approved && !self.is_as_the_model_wrote(&call)).then(|| call.clone());
+        let hooks = &agent.hooks.before_tool;
+        for (place, hook) in hooks.iter().enumerate() {
             // Triage has already refused calls of tools that do not exist.
             let Some(tool) = self.tool(&call.name) else { return Ok(None) };
             if !self.may_call_hook(POINT) {
                 return Ok(None);
             }
-            let (spec, is_approved) = (Arc::clone(tool.spec()), self.is_approved(&call));
+            let turn = Turn { approved: settled.as_ref(), is_last: place + 1 == hooks.len() };
+            let is_approved = turn.approved.map_or_else(|| self.is_approved(&call), |approved| *approved == call);
+            let spec = Arc::clone(tool.spec());
             let moment = |cord, session| BeforeTool::new(cord, session, call.clone(), spec, is_approved);
             match self.call_hook(POINT, hook, moment).await? {
                 HookReturn::GoOn => {}
@@ -44,7 +57,7 @@ impl Driver {
                     let why = format!("The program's own check crashed: {text}");
                     return Ok(self.refuse_by_hook(&call, &why));
                 }
-                HookReturn::Decided(verdict) => match self.decide_call(call, tool.spec(), verdict) {
+                HookReturn::Decided(verdict) => match self.decide_call(call, tool.spec(), verdict, turn) {
                     Some(decided) => call = decided,
                     None => return Ok(None),
                 },
@@ -52,6 +65,11 @@ impl Driver {
         }
         if !self.may_call_hook(POINT) {
             // The last one has failed the run, or it is being stopped.
+            return Ok(None);
+        }
+        if settled.is_some_and(|approved| approved != call) {
+            // The last one has stopped the run after this turn, and said nothing about the call.
+            self.refuse_by_hook(&call, "The run is being stopped.");
             return Ok(None);
         }
         // If the call needed approval before its change, it needs it after that, too.
@@ -64,14 +82,20 @@ impl Driver {
     }
 
     /// Stages what a hook decided, and what follows from it. Returns the call if it is still to be made.
-    fn decide_call(&mut self, call: ToolCall, tool: &ToolSpec, verdict: HookVerdict) -> Option<ToolCall> {
+    fn decide_call(
+        &mut self,
+        call: ToolCall,
+        tool: &ToolSpec,
+        verdict: HookVerdict,
+        turn: Turn<'_>,
+    ) -> Option<ToolCall> {
         // The call may have been cancelled alone during the hook.
         if !self.is_ready(&call.id) {
             self.finish_hook(POINT, HookEnd::Continued);
             return None;
         }
         match verdict {
-            HookVerdict::Change(Changed::Call { name, arguments }) => self.change_call(call, name, &arguments),
+            HookVerdict::Change(Changed::Call { name, arguments }) => self.change_call(call, name, &arguments, turn),
             HookVerdict::Deny(why) => {
                 self.finish_hook(POINT, HookEnd::Denied);
                 self.refuse_by_hook(&call, &why)
@@ -80,7 +104,8 @@ impl Driver {
                 self.finish_hook(POINT, HookEnd::Answered);
                 self.answer_by_hook(&call, tool, output)
             }
-            HookVerdict::Ask if !self.is_approved(&call) => {
+            // Once a person has approved what comes of the hooks, nobody is asked about what it is on the way.
+            HookVerdict::Ask if turn.approved.is_none() && !self.is_approved(&call) => {
                 self.finish_hook(POINT, HookEnd::Asked);
                 self.ask(&call)
             }
@@ -89,32 +114,27 @@ impl Driver {
             | HookVerdict::GoOn
             | HookVerdict::Change(_)
             | HookVerdict::Cancel(_)
-            | HookVerdict::Fail(_) => {
-                self.finish_hook(POINT, HookEnd::Continued);
-                Some(call)
-            }
+            | HookVerdict::Fail(_) => self.keep_call(call, turn),
         }
     }
 
-    fn change_call(&mut self, call: ToolCall, name: Option<String>, arguments: &Value) -> Option<ToolCall> {
-        let is_same_input = call.input().is_ok_and(|input| input == *arguments);
-        let name = name.unwrap_or_else(|| call.name.clone());
-        if is_same_input && name == call.name {
-            self.finish_hook(POINT, HookEnd::Continued);
-            return Some(call);
+    fn change_call(
+        &mut self,
+        call: ToolCall,
+        name: Option<String>,
+        arguments: &Value,
+        turn: Turn<'_>,
+    ) -> Option<ToolCall> {
+        let changed = call.clone().name(name.unwrap_or_else(|| call.name.clone())).arguments(arguments.to_string());
+        if is_same(&call, &changed) {
+            return self.keep_call(call, turn);
         }
-        if self.is_approved(&call) && !self.is_as_the_model_wrote(&call) {
-            let (id, tool) = (&call.id, &call.name);
-            let why = format!(
-                "the hook changed call {id} of {tool} again after a person had approved the changed call, so approval would never \
-                 end: return GoOn when moment.is_approved, or always make the same change"
-            );
-            self.fail_hook(POINT, why);
-            return None;
-        }
-        let changed = call.name(name).arguments(arguments.to_string());
-        self.finish_changed(POINT, Ok(Some(HookChange::Call { call: changed.clone() })));
         let refused = self.refusal(&changed, &[]);
+        if turn.approved.is_some() {
+            // No hook is shown a call that cannot be made, so this is what has come of it.
+            return self.keep_call(changed, Turn { is_last: turn.is_last || refused.is_some(), ..turn });
+        }
+        self.finish_changed(POINT, Ok(Some(HookChange::Call { call: changed.clone() })));
         match refused {
             Some(refused) if self.is_ready(&changed.id) => {
                 self.live.forget_call(&changed.id);
@@ -124,6 +144,23 @@ impl Driver {
             Some(_) => None,
             None => Some(changed),
         }
+    }
+
+    /// Goes on with the call as it is. After the last hook it must be the one that was approved, if hooks had changed that (invariant 3).
+    fn keep_call(&mut self, call: ToolCall, turn: Turn<'_>) -> Option<ToolCall> {
+        let as_approved = turn.approved.filter(|approved| is_same(approved, &call));
+        if turn.is_last && turn.approved.is_some() && as_approved.is_none() {
+            let (id, tool) = (&call.id, &call.name);
+            let why = format!(
+                "the hooks changed call {id} of {tool} again after a person had approved the changed call, so approval would never \
+                 end: return GoOn when moment.is_approved, or always make the same change"
+            );
+            self.fail_hook(POINT, why);
+            return None;
+        }
+        self.finish_hook(POINT, HookEnd::Continued);
+        // An approval is bound to the arguments as they were written.
+        Some(as_approved.cloned().unwrap_or(call))
     }
 
     fn is_as_the_model_wrote(&self, call: &ToolCall) -> bool {
@@ -157,6 +194,12 @@ impl Driver {
         }
         None
     }
+}
+
+/// Whether two forms of a call would do the same: their arguments may be written differently.
+fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
+    let input = one.input();
+    one.name == other.name && input.is_ok() && input.ok() == other.input().ok()
 }
 
 /// The refusal of a call that the model did not write like this: the model is told that it is not to blame.

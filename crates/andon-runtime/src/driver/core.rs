@@ -10,7 +10,7 @@ use super::mender::Mender;
 use crate::agent::names::AgentNames;
 use crate::lanes::sync::{HashSet, Mutex};
 use crate::live::services::Ids;
-use crate::live::{Live, Services};
+use crate::live::{Ended, Live, Services};
 use crate::session::SessionCore;
 use crate::session::known::KnownSessions;
 use crate::session::registry::Registry;
@@ -70,10 +70,19 @@ impl RuntimeCore {
         self.parked.lock().contains(run)
     }
 
-    /// Frees the seat and the registry's entry, which must be done before a run's end is shown.
-    pub(crate) fn conclude(&self, live: &Arc<Live>, session: &Arc<SessionCore>, messages: &[Arc<Message>]) {
-        self.registry.remove(&live.id);
+    /// Frees the seat, then shows the run's end with `show`, in the stretch in which the run leaves the registry. Observers
+    /// have been told of the end: they may take as long as they like, and until they return the run is found, and a
+    /// prompt waits for it.
+    pub(crate) fn conclude(
+        &self,
+        live: &Arc<Live>,
+        session: &Arc<SessionCore>,
+        messages: &[Arc<Message>],
+        show: impl FnOnce() -> Ended,
+    ) {
         session.leave(live, messages);
         self.warm.keep(session);
+        let ended = self.registry.remove_at_its_end(&live.id, show);
+        live.has_ended(ended);
     }
 }

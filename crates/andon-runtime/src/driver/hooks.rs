@@ -229,7 +229,12 @@ impl Driver {
                 self.finish_hook(point, HookEnd::Panicked);
                 return HookReturn::Panicked(text);
             }
-            Some(AsideEnd::Returned(HookVerdict::GoOn)) => HookEnd::Continued,
+            // What comes of a call is known only when the last of its hooks has gone on.
+            Some(AsideEnd::Returned(HookVerdict::GoOn))
+                if point != HookPoint::BeforeTool || self.is_told_to_stop(point) =>
+            {
+                HookEnd::Continued
+            }
             Some(AsideEnd::Returned(HookVerdict::Cancel(cancel))) => {
                 self.live.pull(cancel.at(self.live.now()));
                 HookEnd::Cancelled

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use andon_core::answer::Answerer;
 use andon_core::event::AddendumKind;
 use andon_core::message::{Message, Part};
 use andon_core::time::{Stamp, Wall};
@@ -28,7 +29,7 @@ use crate::lanes::BoxFuture;
 use crate::live::run::Run;
 use crate::live::{Learning, Live, Services};
 use crate::model::{
-    Anchor, AnchorSetup, Findings, FollowUp, Lesson, Meter, MeteredCall, Model, ModelRequest, is_reported,
+    Anchor, AnchorSetup, Answer, Findings, FollowUp, Lesson, Meter, MeteredCall, Model, ModelRequest, is_reported,
 };
 use crate::session::SessionCore;
 
@@ -45,6 +46,8 @@ pub(crate) struct Metered {
     request: ModelRequest,
     /// The exact model, once it is known.
     pub(crate) model: Option<String>,
+    /// The answer is not as the model wrote it, so no figure of its output can be had from its text.
+    is_changed: bool,
 }
 
 /// A model's meter. One that panics counts as absent.
@@ -75,7 +78,13 @@ impl Metered {
     /// `None` if the model has no meter.
     pub(crate) fn of(model: &dyn Model, request: &ModelRequest) -> Option<Box<Self>> {
         let meter = meter_of(model)?;
-        Some(Box::new(Self { meter, request: request.clone(), model: None }))
+        Some(Box::new(Self { meter, request: request.clone(), model: None, is_changed: false }))
+    }
+
+    /// Takes from the answer what matters to its figures.
+    pub(crate) fn look_at(&mut self, answer: &dyn Answer) {
+        self.model = Answerer::new(answer.model(), None).model.as_deref().map(str::to_owned);
+        self.is_changed = answer.is_changed();
     }
 
     fn sighting<'a>(&'a self, answer: &'a [Part], ended: bool, times: Times) -> MeteredCall<'a> {
@@ -97,12 +106,16 @@ impl Metered {
             CallEnd::Cut => self.meter.cut(&call, known),
             CallEnd::Lost => self.meter.lost(&call, known),
         };
-        // A meter that panics has nothing to add.
-        let without = || if end == CallEnd::Whole { Used::whole(known) } else { Used::cut(known) };
-        catch_unwind(AssertUnwindSafe(estimate)).unwrap_or_else(|_| without())
+        let without = |known| if end == CallEnd::Whole { Used::whole(known) } else { Used::cut(known) };
+        match catch_unwind(AssertUnwindSafe(estimate)) {
+            Ok(used) if self.is_changed => without(used.delivered.output(known.output).reasoning(known.reasoning)),
+            Ok(used) => used,
+            // A meter that panics has nothing to add.
+            Err(_) => without(known),
+        }
     }
 
-    /// Learns from a call that completed, when there is time for it.
+    /// Learns from a call that completed, when there is time for it; nothing if its answer was changed.
     pub(crate) fn learn(
         self: Box<Self>,
         runtime: &Arc<RuntimeCore>,
@@ -111,6 +124,9 @@ impl Metered {
         times: Times,
         reported: Usage,
     ) {
+        if self.is_changed {
+            return;
+        }
         let (message, learning) = (Arc::clone(message), live.learning());
         runtime.learner.add(runtime, Completed { metered: self, message, times, reported, learning });
     }
@@ -150,9 +166,9 @@ impl Metered {
     }
 
     /// Makes this call the one that later calls of the conversation are measured from, if the provider reported what it
-    /// read and wrote.
+    /// read and wrote, and the conversation has what it wrote.
     pub(crate) fn set_anchor(&self, session: &SessionCore, agent: &AgentCore, usage: Usage) {
-        if is_reported(&usage) {
+        if is_reported(&usage) && !self.is_changed {
             let (messages, answered_by) = (self.request.history.len(), self.model.as_deref().map(Arc::from));
             session.add_anchor(agent.asked(), Anchor { usage, messages, answered_by, setup: AnchorSetup::Same });
         }

@@ -46,7 +46,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use andon_core::cancel::Reason;
-use andon_core::closing::{refuse, refuse_with};
+use andon_core::closing::{decided, refuse};
 use andon_core::event::{Accepted, Approval, Event, Record, Refusal, Seq};
 use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
@@ -451,18 +451,8 @@ impl Driver {
     }
 
     fn hear_decided(&mut self, call: CallId, approval: Approval) {
-        if !self.awaits_approval(&call) {
-            return;
-        }
-        let denied = match &approval {
-            Approval::Denied { why, .. } => Some(why.clone()),
-            Approval::Approved { .. } | Approval::Closed => None,
-            #[cfg(not(andon_whole))]
-            _ => None,
-        };
-        self.stage(Event::ApprovalResolved { call: call.clone(), verdict: Box::new(approval) });
-        if let Some(why) = denied {
-            self.stage(refuse_with(call, Refusal::DeniedByPerson, why.as_deref()));
+        if self.awaits_approval(&call) {
+            self.stage_all(decided(call, approval));
         }
     }
 

@@ -14,8 +14,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_core::closing::{close_lost, stopped_result, tool_finished};
-use andon_core::event::{Accepted, Entry, Epoch, Event, Record};
+use andon_core::closing::{close_lost, decided, stopped_result, tool_finished};
+use andon_core::event::{Accepted, Approval, Entry, Epoch, Event, Record};
+use andon_core::id::CallId;
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, RunProgress, RunState};
 use andon_core::receipt::Receipt;
@@ -126,10 +127,11 @@ impl Orphan {
         self.live.services.journal.keep_settled(&self.live.id, settled);
         let seen = self.live.with_log(|log| log.facts().to_vec());
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
-        self.runtime.conclude(&self.live, &self.session, progress.messages());
         // Taken before anybody can see the end and ask for the last word.
         let unaccounted = self.unaccounted.take().map(|unaccounted| (unaccounted, self.live.learning()));
-        self.live.close(unseen, outcome, settled);
+        self.live.tell_last(&unseen, settled);
+        let messages = progress.messages();
+        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, outcome));
         if let Some((unaccounted, learning)) = unaccounted {
             unaccounted.begin_for(&self.live, learning);
         }
@@ -220,9 +222,8 @@ impl Orphan {
                        on when Runtime::recover is called"
                 .to_owned();
         let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Internal, message)));
-        self.runtime.conclude(&self.live, &self.session, &[]);
         self.runtime.park(&self.live.id);
-        self.live.break_off(JournalError::Closed, in_memory(&self.live, ending));
+        self.leave_open(&JournalError::Closed, ending);
     }
 
     /// Leaves the run to recovery, because it cannot be settled now. If it is still ours it can be cancelled meanwhile.
@@ -236,11 +237,15 @@ impl Orphan {
 
     fn break_off(self, error: JournalError, message: String) {
         let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Journal, message)));
-        self.runtime.conclude(&self.live, &self.session, &[]);
-        // Its messages are in the journal or nowhere.
+        // Its messages are in the journal or nowhere, and the next run must not begin with what is in memory.
         self.session.forget_history();
+        self.leave_open(&error, ending);
+    }
+
+    fn leave_open(&self, error: &JournalError, ending: Arc<Ending>) {
         let outcome = in_memory(&self.live, ending);
-        self.live.break_off(error, outcome);
+        self.runtime.conclude(&self.live, &self.session, &[], || self.live.break_off(error, outcome));
+        self.live.tell_broken_off(error);
     }
 }
 
@@ -297,13 +302,24 @@ impl LastEvents {
                 News::Pulled(request) => self.add(Event::CancelRequested { request, delivered_at: live.now() })?,
                 News::CallPulled(call, request) => self.add(Event::CallCancelRequested { call, request })?,
                 News::ToolEnded(ticket, done) => self.hear_tool(live, ticket, *done)?,
-                News::Decided(..) | News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
+                News::Decided(call, approval) => self.hear_decided(call, approval)?,
+                News::HookEnded(..) | News::Seated | News::JournalFailed(_) => {}
             }
         }
         for (call, end) in live.unreported_calls() {
             let is_running = |open: &Call| open.call.id == call && matches!(open.state, CallState::Running(_));
             if self.progress.calls().iter().any(is_running) {
                 self.add(tool_finished(end, stopped_result(call, end, Vec::new())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a person's decision that the driver had not heard: it is on record, though nothing follows from it any more.
+    fn hear_decided(&mut self, call: CallId, approval: Approval) -> Result<(), JournalError> {
+        if self.progress.call(&call).is_some_and(|open| open.state == CallState::AwaitingApproval) {
+            for event in decided(call, approval) {
+                self.add(event)?;
             }
         }
         Ok(())

@@ -124,8 +124,7 @@ impl Reading {
             self.report(answer.usage_so_far());
             self.answerer = who_answers(&*answer);
             if let Some(metered) = &mut self.metered {
-                metered.model =
-                    self.answerer.as_ref().and_then(|answerer| answerer.model.as_deref()).map(str::to_owned);
+                metered.look_at(&*answer);
             }
             if !self.is_whole {
                 self.afterwards = answer.cut().map(Box::new);
@@ -312,8 +311,9 @@ impl Reading {
         let written = reported.output.at_least().max(fewest_tokens(&answer));
         let known = reported.read().at_least().saturating_add(written);
         let (Some(metered), Some(budget)) = (&mut self.metered, &mut self.budget) else { return known };
-        let answerer = self.answer.as_deref().and_then(who_answers);
-        metered.model = answerer.and_then(|answerer| answerer.model.as_deref().map(str::to_owned));
+        if let Some(answer) = self.answer.as_deref() {
+            metered.look_at(answer);
+        }
         let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
         let billed = metered.estimate(&answer, CallEnd::Cut, times, reported.input(input).running()).billed;
         budget.input = billed.input;

@@ -71,8 +71,8 @@ impl Driver {
         self.close(ending).await
     }
 
-    /// The last commit. The session and the registry are free before the end is shown, so that whoever has seen the end
-    /// can go on at once.
+    /// The last commit. The session and the registry are free when the end is shown, so that whoever has seen the end can
+    /// go on at once.
     async fn close(&mut self, ending: Arc<Ending>) -> Result<(), JournalError> {
         self.stage(Event::RunSettled { outcome: ending });
         let Some(appended) = self.begin_commit() else { return Ok(()) };
@@ -86,8 +86,9 @@ impl Driver {
         let outcome = self
             .live
             .with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)));
-        self.runtime.conclude(&self.live, &self.session, self.progress().messages());
-        self.live.close(records, outcome, settled);
+        self.live.tell_last(&records, settled);
+        let messages = self.progress().messages();
+        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(records, outcome));
         self.live.hit("driver: settled");
         Ok(())
     }

@@ -142,6 +142,10 @@ impl ApprovalDecision {
 
     /// Gives the decision to the run. Synchronous, from any thread. Refused once the run was told to stop, or if the
     /// call is not waiting.
+    ///
+    /// It is accepted in memory, and not yet durable: it is on record when the feed shows `approval_resolved`. If the
+    /// process dies before that, or the tokio runtime in which the run was started is shut down, the run still waits
+    /// after its recovery, and the person is asked again.
     pub fn send(self) -> Result<(), DecideError> {
         self.live.decide(&[self.decided])
     }

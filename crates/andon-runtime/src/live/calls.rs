@@ -72,9 +72,13 @@ impl Live {
         self.inner.lock().awaited(call).is_ok()
     }
 
-    /// A call that may start needs a person's approval after all. Returns whether it still may start.
+    /// A call that may start needs a person's approval after all. Returns whether it still may start: nobody is asked once
+    /// the run was told to stop.
     pub(crate) fn ask(&self, call: &CallId, arguments: Digest) -> bool {
         let mut inner = self.inner.lock();
+        if !inner.stop.lets_the_turn_go_on() {
+            return false;
+        }
         let unstarted = inner.unstarted();
         let Some(place) = unstarted.ready.iter().position(|ready| ready == call) else { return false };
         unstarted.ready.remove(place);

@@ -261,6 +261,21 @@ impl Reply {
     }
 }
 
+/// What one cancel did to several runs, in one word: the reply of the first run that is stopping, or of the first run if
+/// none is; `not_running` if there were none.
+pub(crate) fn kind_of_all(replies: &[Reply]) -> ReplyKind {
+    let stopping = replies.iter().find(|reply| reply.is_stopping());
+    stopping.or_else(|| replies.first()).map_or(ReplyKind::NotRunning, |reply| reply.kind().clone())
+}
+
+/// Waits until everything that these replies say is durable.
+pub(crate) async fn all_recorded(replies: &[Reply]) -> Result<(), JournalError> {
+    for reply in replies {
+        reply.recorded().await?;
+    }
+    Ok(())
+}
+
 /// Removes its waker from the readers' list when the wait ends or is dropped.
 pub(crate) struct RegisteredReader<'a> {
     pub(crate) live: &'a Live,

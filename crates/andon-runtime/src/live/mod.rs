@@ -12,7 +12,7 @@
 //!    A pull changes `stop` under the lock. So once a pull has returned, none of the three happens any more.
 //! 2. *Finish against pull.* The end is sealed under the lock, so a run is completed or cancelled and never both.
 //! 3. No foreign code runs under the lock: wakers are woken, probes hit and models called after it is released.
-//! 4. Locks are taken in the order session, writer, told, run; never the other way. Observers run under `told`, and
+//! 4. Locks are taken in the order session, writer, told, registry, run; never the other way. Observers run under `told`, and
 //!    only the task that notifies observers waits for it: no pull, no reader.
 
 pub(crate) mod approval;
@@ -61,7 +61,7 @@ pub(crate) use show::Learning;
 pub(crate) use state_byte::StateByte;
 use tickets::WorkTicket;
 pub(crate) use tickets::{ClosedTicket, Order, REAP, StopRules};
-pub(crate) use write::{Appended, Fresh};
+pub(crate) use write::{Appended, Ended, Fresh};
 
 struct Inner {
     stop: Stop,

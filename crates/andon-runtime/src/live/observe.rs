@@ -21,7 +21,8 @@ use crate::journal::JournalError;
 use crate::lanes::sync::{AtomicU64, Ordering};
 
 /// Is told every fact of every run, when it is durable and shown in the feed. The last facts, `run_settled` among them, it is
-/// told just before: when [`Run::outcome`](crate::Run::outcome) returns or the feed ends, every observer has heard of the end.
+/// told just before: when [`Run::outcome`](crate::Run::outcome) returns or the feed ends, every observer has heard of the end. Until
+/// then the run is still in progress: a prompt in its session waits for it, and a cancel of it comes too late.
 ///
 /// It is called on the task that drives the run: a slow observer delays the run, and the delivery of a stop, though
 /// never the pull. Count, copy, pass on; do not wait.

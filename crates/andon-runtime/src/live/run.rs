@@ -130,7 +130,7 @@ impl Run {
     }
 
     /// A person decides several waiting calls of this run. All decisions are accepted, or none is: if a call is not
-    /// waiting, or is listed twice, nothing is decided.
+    /// waiting, or is listed twice, nothing is decided. [`ApprovalDecision::send`] says when a decision is durable.
     pub fn decide_all(&self, decisions: impl IntoIterator<Item = ApprovalDecision>) -> Result<(), DecideError> {
         approval::decide_all(&self.live, decisions)
     }

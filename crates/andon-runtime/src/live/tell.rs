@@ -21,8 +21,9 @@ impl Live {
         self.services.observers.facts(&self.id, &self.session, &mut told, new, self.now(), pieces);
     }
 
-    /// Tells observers the last facts of the run, which are durable and are shown next.
-    pub(super) fn tell_last(&self, records: &[Arc<Record>], settled: Stamp) {
+    /// Tells observers the last facts of the run, which are durable since `settled` and are shown next: so whoever has seen
+    /// the end can rely on what observers have counted.
+    pub(crate) fn tell_last(&self, records: &[Arc<Record>], settled: Stamp) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock();
         let (mut new, pieces) = self.untold(told.len());
@@ -55,7 +56,7 @@ impl Live {
         self.services.observers.stalled(&self.id, &self.session, why);
     }
 
-    pub(super) fn tell_broken_off(&self, why: &JournalError) {
+    pub(crate) fn tell_broken_off(&self, why: &JournalError) {
         self.services.observers.broken_off(&self.id, &self.session, why);
     }
 }

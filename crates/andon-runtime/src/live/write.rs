@@ -7,7 +7,6 @@ use andon_core::cancel::{Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, RunState};
-use andon_core::time::Stamp;
 
 use super::life::Life;
 use super::pull::level;
@@ -28,6 +27,14 @@ pub(crate) struct Fresh {
     pub(crate) records: Vec<Arc<Record>>,
     pub(crate) state: RunState,
     pub(crate) phase: Phase,
+}
+
+/// The end of a run is shown, or the run is left open: what is to be done about it once no lock is held.
+#[must_use]
+pub(crate) struct Ended {
+    wake: WakeList,
+    /// It has settled, or will never be on record.
+    is_over: bool,
 }
 
 impl Live {
@@ -64,19 +71,22 @@ impl Live {
         self.tell();
     }
 
-    /// Tells observers the last facts, then shows them and ends the feed. `settled` is when they were durable.
-    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome, settled: Stamp) {
-        // Whoever has seen the end can rely on what observers have counted.
-        self.tell_last(&records, settled);
+    /// Shows the last facts, which observers [have been told](Self::tell_last), and ends the feed. Runs no foreign code.
+    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome) -> Ended {
         let mut inner = self.inner.lock();
         inner.publish(records);
         inner.life = Life::Settled { outcome: Arc::new(outcome) };
         inner.log.close();
         self.state_byte.settle();
-        let wake = WakeList::readers(&mut inner.log);
-        drop(inner);
-        self.services.presence.run_ended(&self.id);
-        wake.wake();
+        Ended { wake: WakeList::readers(&mut inner.log), is_over: true }
+    }
+
+    /// The end is shown and no lock is held: wakes whoever waits for it.
+    pub(crate) fn has_ended(&self, ended: Ended) {
+        if ended.is_over {
+            self.services.presence.run_ended(&self.id);
+        }
+        ended.wake.wake();
     }
 
     /// The journal does not accept the run's end: whoever waits for a record is told why, and everybody else goes on
@@ -94,7 +104,8 @@ impl Live {
     }
 
     /// The journal failed for good: the feed ends here, without a terminal event, and the outcome is known only in memory.
-    pub(crate) fn break_off(&self, error: JournalError, outcome: Outcome) {
+    /// Runs no foreign code; observers are told next.
+    pub(crate) fn break_off(&self, error: &JournalError, outcome: Outcome) -> Ended {
         let mut inner = self.inner.lock();
         inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
         inner.life = Life::LeftOpen { outcome: Arc::new(outcome), error: Box::new(error.clone()) };
@@ -107,14 +118,9 @@ impl Live {
         self.level.store(level(Force::Now), Ordering::Release);
         inner.let_all_go();
         inner.tickets.clear();
-        let (readers, watchers) = (WakeList::readers(&mut inner.log), WakeList::watchers(&mut inner));
-        drop(inner);
-        if !is_on_record {
-            self.services.presence.run_ended(&self.id);
-        }
-        readers.wake();
-        watchers.wake();
-        self.tell_broken_off(&error);
+        let mut wake = WakeList::readers(&mut inner.log);
+        wake.others.append(&mut inner.watchers);
+        Ended { wake, is_over: !is_on_record }
     }
 
     /// Streamed text that was shown and is not among these entries: the driver may have panicked between taking it and

@@ -53,8 +53,10 @@ use crate::model::rendering::Rendering;
 /// ```
 ///
 /// Everything else is the inner model's: its name, its [meter](Model::meter), what it [would send](Model::rendering), and, through
-/// [`map_pieces`](trait.Answer.html#method.map_pieces) or the answer itself, what it has used, who answers and what can be learned after a cut. A
-/// layer that sends another request than it was given also says so in [`rendering`](Self::rendering).
+/// [`map_pieces`](trait.Answer.html#method.map_pieces) or the answer itself, what it has used, who answers and what can be learned after a cut.
+///
+/// A layer that sends another request than it was given says so in [`rendering`](Self::rendering), and returns `None` from
+/// [`meter`](Self::meter). Figures that the provider does not report are then unknown, instead of being about another request.
 pub trait ModelLayer: Send + Sync + 'static {
     /// The model inside.
     fn inner(&self) -> &dyn Model;
@@ -69,7 +71,8 @@ pub trait ModelLayer: Send + Sync + 'static {
         self.inner().call(request)
     }
 
-    /// As [`Model::meter`].
+    /// As [`Model::meter`]. A meter counts the request that this layer is given: a layer that sends another one returns `None`, or a
+    /// meter of its own that knows what is sent.
     fn meter(&self) -> Option<Arc<dyn Meter>> {
         self.inner().meter()
     }
@@ -106,17 +109,22 @@ impl dyn Answer {
     /// text is shown to nobody.
     ///
     /// The closure sees the usage, too, but what it makes of it is not used, nor is usage that it makes of anything else: figures are the provider's. Everything else about the answer stays as it is.
+    ///
+    /// Once a piece was changed, nothing is learned from the answer's text, and what the provider does not report of its output is
+    /// unknown: see [`Answer::is_changed`]. A closure that only looks costs no figure.
     pub fn map_pieces<F>(self: Box<Self>, change: F) -> Box<dyn Answer>
     where
         F: FnMut(Piece) -> Result<Piece, ModelError> + Send + 'static,
     {
-        Box::new(MappedAnswer { inner: self, change })
+        Box::new(MappedAnswer { inner: self, change, is_changed: false })
     }
 }
 
 struct MappedAnswer<F> {
     inner: Box<dyn Answer>,
     change: F,
+    /// Whether a piece was not as the model wrote it.
+    is_changed: bool,
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -129,17 +137,16 @@ where
             Some(Ok(piece)) => piece,
             end => return Poll::Ready(end),
         };
-        let usage = match &piece {
-            Piece::Usage(usage) => Some(Piece::Usage(usage.clone())),
-            _ => None,
-        };
-        let changed = (self.change)(piece);
-        Poll::Ready(Some(changed.map(|changed| match (usage, changed) {
-            (Some(usage), _) => usage,
+        let written = piece.clone();
+        let changed = match ((self.change)(piece), &written) {
+            (Err(error), _) => return Poll::Ready(Some(Err(error))),
+            (Ok(_), Piece::Usage(_)) => return Poll::Ready(Some(Ok(written))),
             // Figures that nobody has reported are not passed on. A piece must be returned, and an empty text adds nothing.
-            (None, Piece::Usage(_)) => Piece::Text(String::new()),
-            (None, changed) => changed,
-        })))
+            (Ok(Piece::Usage(_)), _) => Piece::Text(String::new()),
+            (Ok(changed), _) => changed,
+        };
+        self.is_changed |= changed != written;
+        Poll::Ready(Some(Ok(changed)))
     }
 
     fn usage_so_far(&self) -> Usage {
@@ -152,6 +159,10 @@ where
 
     fn request_id(&self) -> Option<&str> {
         self.inner.request_id()
+    }
+
+    fn is_changed(&self) -> bool {
+        self.is_changed || self.inner.is_changed()
     }
 
     fn cut(self: Box<Self>) -> Option<FollowUp> {

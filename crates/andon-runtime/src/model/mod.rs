@@ -97,6 +97,12 @@ pub trait Answer: Send + 'static {
         None
     }
 
+    /// Whether a layer has changed anything of what the model wrote so far. Nothing is then estimated, measured or learned from
+    /// the text, because the provider's figures are about another one.
+    fn is_changed(&self) -> bool {
+        false
+    }
+
     /// Ends an answer that is not complete. The connection is closed at once, or may be kept and drained where closing
     /// would not stop the bill. What can still be learned about the call is the [`FollowUp`].
     fn cut(self: Box<Self>) -> Option<FollowUp> {

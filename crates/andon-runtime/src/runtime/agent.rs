@@ -12,7 +12,8 @@ use andon_core::outcome::Outcome;
 
 use crate::agent::hook::Hooks;
 use crate::agent::{AgentCore, BuildError, CheckedTool, Tool, setup_digest, validator};
-use crate::live::cord::{Cancel, Reply};
+use crate::journal::JournalError;
+use crate::live::cord::{Cancel, Reply, all_recorded, kind_of_all};
 use crate::live::run::Run;
 use crate::model::rendering::Rendering;
 use crate::model::retry::Retry;
@@ -238,12 +239,35 @@ pub enum AgentReply {
 }
 
 impl AgentReply {
-    /// It in one word: `armed`, or the reply of the first run.
+    /// It in one word: `armed`, or the reply of the first run that is stopping, or of the first run if none is.
     pub fn kind(&self) -> ReplyKind {
         match self {
-            Self::Runs(replies) => replies.first().map_or(ReplyKind::NotRunning, |reply| reply.kind().clone()),
+            Self::Runs(replies) => kind_of_all(replies),
             Self::Armed => ReplyKind::Armed,
         }
+    }
+
+    /// What the cancel did to each run in progress, in the order in which they came. Empty if the agent was armed.
+    pub fn runs(&self) -> &[Reply] {
+        match self {
+            Self::Runs(replies) => replies,
+            Self::Armed => &[],
+        }
+    }
+
+    /// Whether a run is stopping, because of this request or an earlier one.
+    pub fn is_stopping(&self) -> bool {
+        self.runs().iter().any(Reply::is_stopping)
+    }
+
+    /// Waits until everything that the reply says is durable: see [`Reply::recorded`]. That an agent is armed is known only
+    /// to this process, so there is nothing to wait for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it only waits.
+    pub async fn recorded(&self) -> Result<(), JournalError> {
+        all_recorded(self.runs()).await
     }
 }
 

@@ -128,7 +128,8 @@ impl AgentBuilder {
     /// person. A changed call is checked as if the model had asked for it.
     ///
     /// After an approval the hooks are called again. A hook that changes its calls does so in the same way each time, or looks at
-    /// `moment.is_approved` first: a person is asked about a changed call once, and a hook that then changes it again fails the run.
+    /// `moment.is_approved` first: a person is asked about a changed call once, and if the hooks then make something else of it, the run
+    /// fails. They begin with the approved call, so a hook that adds to what is there looks at `is_approved`.
     ///
     /// ```
     /// # use andon_practice::Practice;
@@ -161,6 +162,11 @@ impl AgentBuilder {
 
     /// Calls this after each tool call, one after another. It sees the call and its result, and may replace what the model gets.
     ///
+    /// It is no place to hide a secret. What the tool returned is on record and in the feed before the hook is called, and if the run is
+    /// stopped, its process dies or the hook panics before it has decided, that stays the result in the conversation. What nobody may
+    /// see must not be returned by the tool. What must never reach the provider is taken out of every request, with
+    /// [`before_model`](Self::before_model).
+    ///
     /// ```
     /// # use andon_practice::Practice;
     /// use andon_runtime::{Agent, ResultDecision};
@@ -171,7 +177,10 @@ impl AgentBuilder {
     ///     .after_tool(|moment| async move {
     ///         println!("{} returned {}", moment.call.name, moment.result.to_text());
     ///     })
-    ///     .after_tool(|moment| ResultDecision::replace(moment.result.to_text().replace("4711", "[number]")))
+    ///     .after_tool(|moment| match moment.result.to_text() {
+    ///         long if long.len() > 10_000 => ResultDecision::replace(long.chars().take(2_000).collect::<String>()),
+    ///         _ => ResultDecision::GoOn,
+    ///     })
     ///     .build()?;
     /// # Ok(())
     /// # }

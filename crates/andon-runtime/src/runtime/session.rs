@@ -15,7 +15,7 @@ use andon_core::outcome::Outcome;
 
 use crate::journal::JournalError;
 use crate::journal::sessions::{StateChange, StateMap};
-use crate::live::cord::{Cancel, Reply};
+use crate::live::cord::{Cancel, Reply, all_recorded, kind_of_all};
 use crate::live::run::Run;
 use crate::runtime::agent::Agent;
 use crate::runtime::prompt::{Prompt, StartError};
@@ -170,8 +170,7 @@ impl SessionReply {
     /// It in one word: `not_running` if no run was in the session; otherwise the reply of the first run that is
     /// stopping, or of the first run if none is.
     pub fn kind(&self) -> ReplyKind {
-        let stopping = self.runs.iter().find(|reply| reply.is_stopping());
-        stopping.or_else(|| self.runs.first()).map_or(ReplyKind::NotRunning, |reply| reply.kind().clone())
+        kind_of_all(&self.runs)
     }
 
     /// What the cancel did to each run in the session: the one in progress, then those that wait for it. Empty if there
@@ -191,9 +190,6 @@ impl SessionReply {
     ///
     /// Cancel safe: it only waits.
     pub async fn recorded(&self) -> Result<(), JournalError> {
-        for reply in &self.runs {
-            reply.recorded().await?;
-        }
-        Ok(())
+        all_recorded(&self.runs).await
     }
 }

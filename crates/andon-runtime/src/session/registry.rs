@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A run is in the registry from before its driver starts until it has settled.
+//! 1. A run is in the registry from before its driver starts until its end is shown. It leaves in the same stretch in
+//!    which it is shown, under this lock: one that is not visibly over is always found, and one that is, never.
 //! 2. Whether an agent is armed and which of its runs are in progress are decided under one lock: a run that starts
 //!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
 
@@ -72,6 +73,18 @@ struct RegisteredRun {
 #[derive(Debug)]
 pub(crate) struct IdTaken;
 
+impl RegistryState {
+    fn remove(&mut self, run: &RunId) {
+        let number = self.by_id.remove(run);
+        let Some(entry) = number.and_then(|number| self.runs.remove(&number)) else { return };
+        let user = user_of(&entry.live);
+        match self.by_user.get_mut(&user) {
+            Some(runs) if *runs > 1 => *runs -= 1,
+            _ => drop(self.by_user.remove(&user)),
+        }
+    }
+}
+
 impl Registry {
     /// Reserves a run's id. The run is not found before [`make_findable`](Self::make_findable).
     pub(crate) fn add(&self, agent: AgentId, live: &Arc<Live>) -> Result<(), IdTaken> {
@@ -97,15 +110,17 @@ impl Registry {
         state.armed.remove(&agent)
     }
 
+    /// Releases the id of a run that does not begin.
     pub(crate) fn remove(&self, run: &RunId) {
+        self.state.lock().remove(run);
+    }
+
+    /// Removes a run while its end is shown (invariant 1). What shows it takes no lock but the run's and runs no foreign
+    /// code.
+    pub(crate) fn remove_at_its_end<R>(&self, run: &RunId, show: impl FnOnce() -> R) -> R {
         let mut state = self.state.lock();
-        let number = state.by_id.remove(run);
-        let Some(entry) = number.and_then(|number| state.runs.remove(&number)) else { return };
-        let user = user_of(&entry.live);
-        match state.by_user.get_mut(&user) {
-            Some(runs) if *runs > 1 => *runs -= 1,
-            _ => drop(state.by_user.remove(&user)),
-        }
+        state.remove(run);
+        show()
     }
 
     pub(crate) fn find(&self, run: &RunId) -> Option<Arc<Live>> {
@@ -143,7 +158,7 @@ impl Registry {
                 Some((RunState::Running, _)) => tally.running += 1,
                 Some((RunState::Waiting, _)) => tally.waiting += 1,
                 Some((RunState::Cancelling, _)) => tally.cancelling += 1,
-                // It is about to be removed.
+                // It leaves while it settles (invariant 1).
                 Some((RunState::Settled, _)) | None => {}
                 #[cfg(not(andon_whole))]
                 Some(_) => {}

@@ -2,6 +2,7 @@
 
 use andon_runtime::SessionError;
 
+use crate::common::held::{HeldJournal, is_end};
 use crate::common::*;
 
 /// An agent whose every run shows `Hm` and hangs.
@@ -258,4 +259,30 @@ async fn agent_cancel_reaches_the_runs_of_all_users_and_arms_for_all_of_them() {
     assert_eq!(agent.cancel().kind(), ReplyKind::Armed);
     assert_eq!(bob.run("Go.").await.unwrap().stop_reason(), "cancelled");
     assert_usable(&ada).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_cancel_says_that_a_run_is_stopping_although_an_older_one_had_ended_already() {
+    let journal = HeldJournal::new(is_end);
+    let shared = Arc::clone(&journal) as Arc<dyn Journal>;
+    let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
+    let model =
+        ScriptedModel::new([answer([vec![Act::text("Hm"), Act::Pause(secs(1))], says("Done.")]), says_and_hangs("Hm")]);
+    let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
+    let (ada, bob) = (agent.session("ada", "monday").unwrap(), agent.session("bob", "monday").unwrap());
+    let (hers, his) = (talking(&ada).await, talking(&bob).await);
+    journal.until_a_batch_is_held().await;
+
+    let reply = agent.cancel();
+
+    let each: Vec<_> = reply.runs().iter().map(|reply| (reply.run_id(), reply.kind().as_str())).collect();
+    assert_eq!(each, [(hers.id(), "too_late"), (his.id(), "accepted")]);
+    assert_eq!((reply.kind(), reply.is_stopping()), (ReplyKind::Accepted, true), "no answer is more reassuring");
+    journal.release().await;
+    assert_eq!(reply.recorded().await, Ok(()));
+    assert!(hers.try_outcome().is_some() && count(&his, |event| event.is_request()) == 1, "both are on disk");
+    cancelled(&bob, &his).await;
+    let armed = agent.cancel();
+    assert_eq!((armed.kind(), armed.runs().len(), armed.is_stopping()), (ReplyKind::Armed, 0, false));
+    assert_eq!(armed.recorded().await, Ok(()));
 }

@@ -1,6 +1,6 @@
 //! Whoever asks for a finished answer gets one, or an error that says why there is none and carries the outcome.
 
-use andon_runtime::{ModelError, NotCompleted};
+use andon_runtime::{AnswerDecision, ModelError, NotCompleted, Piece};
 
 use crate::common::*;
 
@@ -57,4 +57,33 @@ async fn a_lost_run_gives_an_error_that_says_where_to_look() {
     let error = found.outcome().await.completed().unwrap_err();
     assert!(error.to_string().starts_with("the run was lost, because the process that ran it died: "), "{error}");
     assert_eq!(error.outcome.text_so_far(), "Half an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_reached_the_limit_of_tokens_is_an_error_that_has_the_half_answer() {
+    let half = vec![Act::text("Half an "), Act::usage(10, 2), Act::Piece(Piece::End(ModelStop::MaxTokens))];
+    let error = not_completed(&scripted([half]).open()).await;
+    assert!(error.to_string().starts_with("the answer is not whole: "), "{error}");
+    assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("max_tokens", "Half an "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_an_error_also_when_a_hook_has_withdrawn_the_answer() {
+    let refused = vec![Act::text("I cannot "), Act::usage(10, 2), Act::Piece(Piece::End(ModelStop::Refused))];
+    let error = not_completed(&scripted([refused]).open()).await;
+    assert!(error.to_string().starts_with("the answer was refused: "), "{error}");
+    assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("refused", "I cannot "));
+
+    let guarded = scripted([says("The password is 1234.")]);
+    let guarded = guarded.after_model(|_| AnswerDecision::Withdraw(String::new()));
+    let error = not_completed(&guarded.open()).await;
+    assert!(error.to_string().starts_with("the answer was refused: "), "{error}");
+    assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("refused", ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_ends_at_a_stop_sequence_is_whole() {
+    let stopped = vec![Act::text("42"), Act::usage(10, 2), Act::Piece(Piece::End(ModelStop::StopSequence))];
+    let completed = scripted([stopped]).open().run("Go.").await.unwrap().completed().unwrap();
+    assert_eq!((completed.text().as_str(), completed.stop()), ("42", ModelStop::StopSequence));
 }

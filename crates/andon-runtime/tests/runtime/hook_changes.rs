@@ -365,7 +365,7 @@ async fn a_hook_that_changes_a_call_anew_after_each_approval_fails_the_run_inste
     assert!(
         failure
             .message
-            .contains("the hook changed call c of danger again after a person had approved the changed call"),
+            .contains("the hooks changed call c of danger again after a person had approved the changed call"),
         "{failure:?}"
     );
     assert_eq!((count(&run, is_question), kept.lock().unwrap().len()), (2, 0));
@@ -512,4 +512,83 @@ async fn nobody_is_asked_about_a_call_once_a_hook_has_failed_the_run_although_a_
     };
     assert_eq!(events(&run).iter().find_map(of_w), Some(Approval::Closed));
     assert_eq!(result_of(&session.history().await.unwrap(), "w").status, ResultStatus::Refused);
+}
+
+/// A run whose only call needs approval and goes through these hooks, as far as its second question.
+async fn asked_twice(hooks: impl FnOnce(AgentBuilder) -> AgentBuilder) -> (Session, Run, Kept) {
+    let kept = Arc::default();
+    let model = ScriptedModel::new([calls(&[("c", "danger")]), says("Done.")]);
+    let session = hooks(agent(&model).tool(keeps("danger", &kept).needs_approval())).open();
+    let run = start_until(&session, "Do it.", |event| matches!(event, Event::ApprovalRequested { .. })).await;
+    run.decide(&id("c")).approve().by("ada").send().unwrap();
+    settle_down().await;
+    assert_eq!((run.state(), run.approvals()[0].arguments()), (RunState::Waiting, r#"{"n":2}"#));
+    (session, run, kept)
+}
+
+type Kept = Arc<Mutex<Vec<serde_json::Value>>>;
+
+#[tokio::test(start_paused = true)]
+async fn hooks_that_each_make_the_same_change_every_time_need_one_approval_of_what_comes_of_them() {
+    let (session, run, kept) = asked_twice(|agent| {
+        agent
+            .before_tool(|_| CallDecision::ChangeArguments(json!({"n": 1})))
+            .before_tool(|moment| {
+                let is_first = moment.call.arguments == r#"{"n":1}"#;
+                CallDecision::ChangeArguments(json!({"n": if is_first { 2 } else { 0 }}))
+            })
+            .before_tool(|_| CallDecision::AskApproval)
+    })
+    .await;
+    run.approvals()[0].approve().by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
+    assert_eq!(kept.lock().unwrap().clone(), [json!({"n": 2})], "exactly what was approved");
+    assert_eq!(count(&run, |event| matches!(event, Event::ApprovalRequested { .. })), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_changes_only_what_nobody_has_approved_sees_the_approved_call_as_approved() {
+    let (session, run, kept) = asked_twice(|agent| {
+        agent.before_tool(|_| CallDecision::ChangeArguments(json!({"n": 1}))).before_tool(|moment| {
+            match moment.is_approved {
+                true => CallDecision::GoOn,
+                false => CallDecision::ChangeArguments(json!({"n": 2})),
+            }
+        })
+    })
+    .await;
+    run.approvals()[0].approve().by("ada").send().unwrap();
+    assert_eq!(settled(&session, &run).await.stop_reason(), "end_turn");
+    assert_eq!(kept.lock().unwrap().clone(), [json!({"n": 2})]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_fails_if_its_hooks_make_something_else_of_a_call_than_was_approved_whichever_of_them_does() {
+    let turn = || {
+        let calls = std::sync::atomic::AtomicU64::new(0);
+        move || calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    };
+    let (first, last) = (turn(), turn());
+    // Each does something else the second time: after the second approval.
+    let (session, run, kept) = asked_twice(|agent| {
+        agent
+            .before_tool(move |_| match first() {
+                1 => CallDecision::ChangeArguments(json!({"n": 7})),
+                _ => CallDecision::ChangeArguments(json!({"n": 2})),
+            })
+            .before_tool(|_| ())
+    })
+    .await;
+    run.approvals()[0].approve().by("ada").send().unwrap();
+    assert_eq!((settled(&session, &run).await.stop_reason(), kept.lock().unwrap().len()), ("failed", 0));
+
+    let (session, run, kept) = asked_twice(|agent| {
+        agent.before_tool(|_| CallDecision::ChangeArguments(json!({"n": 1}))).before_tool(move |_| match last() {
+            1 => CallDecision::GoOn,
+            _ => CallDecision::ChangeArguments(json!({"n": 2})),
+        })
+    })
+    .await;
+    run.approvals()[0].approve().by("ada").send().unwrap();
+    assert_eq!((settled(&session, &run).await.stop_reason(), kept.lock().unwrap().len()), ("failed", 0));
 }

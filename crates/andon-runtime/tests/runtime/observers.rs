@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use andon_practice::Practice;
 use andon_runtime::core::event::Record;
-use andon_runtime::{Observer, ShownFact};
+use andon_runtime::{AgentReply, Observer, Probe, ShownFact, StartError};
 use andon_testkit::check::read_all;
 use parking_lot::Mutex;
 
@@ -165,4 +165,97 @@ async fn an_observer_hears_of_the_end_before_anybody_sees_it() {
     *heard.run.lock() = Some(Arc::clone(&run));
     stop(&session, &run, Cancel::graceful()).await;
     assert_eq!(*heard.was_first.lock(), Some(true));
+}
+
+// ---- the end is told before it is shown ----
+
+/// Stays in the call that tells it the first end, until it is released.
+struct AtTheEnd {
+    is_first: AtomicBool,
+    is_in: Mutex<Sender<()>>,
+    go_on: Mutex<Receiver<()>>,
+}
+
+impl Observer for AtTheEnd {
+    fn fact(&self, seen: &ShownFact<'_>) {
+        if matches!(seen.record.event, Event::RunSettled { .. }) && self.is_first.swap(false, Ordering::SeqCst) {
+            self.is_in.lock().send(()).unwrap();
+            self.go_on.lock().recv().unwrap();
+        }
+    }
+}
+
+/// Panics once a model has been called, the first time that the driver looks around after that.
+struct PanicsInItsFirstRun(AtomicBool);
+
+impl Probe for PanicsInItsFirstRun {
+    fn hit(&self, seam: &'static str) {
+        if seam == "driver: piece accepted" && self.0.swap(false, Ordering::SeqCst) {
+            panic!("on purpose, at {seam}");
+        }
+    }
+}
+
+/// Cancels an agent while an observer is told the end of its only run, and starts the next run.
+async fn cancelled_while_the_end_is_told(driver_panics: bool) {
+    let ((is_in, entered), (let_go, go_on)) = (channel(), channel());
+    let slow = AtTheEnd { is_first: true.into(), is_in: Mutex::new(is_in), go_on: Mutex::new(go_on) };
+    let probe = Arc::new(PanicsInItsFirstRun(driver_panics.into()));
+    let runtime = Runtime::builder().observer(Arc::new(slow)).probe(probe).build();
+    let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build().unwrap();
+    let ada = agent.session("ada", "monday").unwrap();
+    let run = ada.start("Go.").unwrap();
+    tokio::task::spawn_blocking(move || entered.recv().unwrap()).await.unwrap();
+
+    assert_eq!((run.try_outcome(), run.state()), (None, RunState::Running), "nobody can see that it is over");
+    let reply = agent.cancel();
+    let AgentReply::Runs(runs) = &reply else { panic!("{reply:?}: the run that was aimed at is not over") };
+    assert_eq!(runs.iter().map(|reply| reply.run_id()).collect::<Vec<_>>(), [run.id()]);
+    let told = runs[0].too_late().cloned();
+    let next = ada.start("And now?").expect("it waits, as for any run that is ending");
+    let_go.send(()).unwrap();
+
+    assert_eq!(told.as_ref(), Some(&*run.outcome().await.ending));
+    assert_eq!(next.outcome().await.stop_reason(), "end_turn", "nobody has cancelled this one");
+    assert!(!agent.disarm());
+    assert_eq!(agent.cancel().kind(), ReplyKind::Armed, "whoever has seen the ends arms");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_of_the_agent_while_observers_hear_of_the_end_is_too_late_and_never_hits_the_next_run() {
+    cancelled_while_the_end_is_told(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_while_observers_hear_of_the_end_of_a_run_whose_driver_has_panicked() {
+    cancelled_while_the_end_is_told(true).await;
+}
+
+/// Asks once more when it hears of the first end.
+#[derive(Default)]
+struct AsksAgain {
+    session: Mutex<Option<Session>>,
+    asked: Mutex<Option<Result<Run, StartError>>>,
+}
+
+impl Observer for AsksAgain {
+    fn fact(&self, seen: &ShownFact<'_>) {
+        if matches!(seen.record.event, Event::RunSettled { .. })
+            && let Some(session) = self.session.lock().take()
+        {
+            *self.asked.lock() = Some(session.start("And now?"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_an_observer_starts_when_it_hears_of_the_end_waits_for_it_and_is_not_refused() {
+    let asks = Arc::new(AsksAgain::default());
+    let runtime = watched([Arc::clone(&asks) as Arc<dyn Observer>]);
+    let session = Agent::builder().model(ScriptedModel::new([says("One."), says("Two.")])).runtime(&runtime).open();
+    *asks.session.lock() = Some(session.clone());
+    run_to_end(&session, "Go.").await;
+    let next = asks.asked.lock().take().unwrap().expect("the run before it is over as soon as observers are told");
+    assert_eq!(next.outcome().await.text_so_far(), "Two.");
+    assert_eq!(texts(&session.history().await.unwrap()), ["Go.", "One.", "And now?", "Two."]);
 }

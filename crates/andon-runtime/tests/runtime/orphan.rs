@@ -1,6 +1,7 @@
 //! A run whose driver is gone, because its tokio runtime was shut down, is still settled, from its journal and with the
 //! requests that it got (P1, P5).
 
+use andon_runtime::core::event::Approval;
 use andon_runtime::{Provenance, RunId};
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::check_stored;
@@ -162,4 +163,36 @@ fn the_last_word_on_a_run_whose_driver_is_gone_comes_with_the_estimate_of_its_op
         assert_eq!((output.value, output.provenance), (Some(4), Provenance::Estimated));
         settled_as_stored(&session, &run, &journal).await;
     });
+}
+
+#[test]
+fn a_decision_that_was_accepted_is_on_record_although_the_driver_is_dropped_before_it_hears_of_it() {
+    let approve = |run: &Run| run.decide(&id("b")).approve().by("ada").send();
+    let deny = |run: &Run| run.decide(&id("b")).deny().by("ada").note("Not today.").send();
+    for decide in [approve as fn(&Run) -> Result<(), andon_runtime::DecideError>, deny] {
+        let (journal, log) = (memory(), ToolLog::new());
+        let model = ScriptedModel::new([calls(&[("a", "mule"), ("b", "danger")])]);
+        let builder = agent_on(Arc::new(journal.clone()), model).tool(tools::stubborn("mule", secs(60), &log));
+        let session = builder.tool(tools::quick("danger", &log).needs_approval()).open();
+        let (run, ()) = start_and_shut_down(&session, async |run| {
+            until_tool_started(run, "a").await;
+            decide(run).unwrap();
+        });
+
+        tokio_runtime().block_on(async {
+            let outcome = settled_as_stored(&session, &run, &journal).await;
+            assert_eq!(*outcome.ending, Ending::Lost);
+            let decided = events(&run).into_iter().filter_map(|event| match event {
+                Event::ApprovalResolved { verdict, .. } => Some(*verdict),
+                _ => None,
+            });
+            let by = decided.map(|verdict| match verdict {
+                Approval::Approved { by, .. } | Approval::Denied { by, .. } => by,
+                _ => None,
+            });
+            assert_eq!(by.collect::<Vec<_>>(), [Some("ada".into())]);
+            let is_start = |event: &Event| matches!(event, Event::ToolStarted { call, .. } if *call == id("b"));
+            assert_eq!(count(&run, is_start), 0, "nothing starts any more");
+        });
+    }
 }

@@ -161,10 +161,20 @@ fn rich() -> ScriptedModel {
         .after_a_cut(After::looked_up(secs(1), 40))
 }
 
+/// The same, of which nothing is learned after a cut, and in which the provider reports nothing.
+fn rich_without_a_look_up() -> ScriptedModel {
+    let pieces = vec![Act::text("one "), Act::text("two "), Act::Silence];
+    ScriptedModel::new([pieces]).metered(&Arc::<ScriptedMeter>::default())
+}
+
 /// What is on record of a run that was cut, and its account.
 async fn cut(model: impl Model) -> (Vec<Event>, Receipt) {
+    cut_at(model, "two ").await
+}
+
+async fn cut_at(model: impl Model, shown: &str) -> (Vec<Event>, Receipt) {
     let session = session_of(model);
-    let run = start_until_shown(&session, "Count.", "two ").await;
+    let run = start_until_shown(&session, "Count.", shown).await;
     run.cancel(Cancel::graceful());
     let receipt = run.last_word().await.unwrap();
     (events(&run), receipt)
@@ -266,4 +276,28 @@ async fn layers_and_streams_stand_in_for_any_model() {
         vec![Arc::new(Plain(rich())), Arc::new(streams(|| stream::iter([text("Hi."), end()])))];
     let names: Vec<Value> = models.iter().map(|model| json!(model.name())).collect();
     assert_eq!(names, [json!("rich"), json!("mine")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_learned_or_measured_from_an_answer_that_a_layer_changed() {
+    // How often the meter has learned, and what the second call is measured from.
+    async fn learned<L: ModelLayer>(layer: impl Fn(ScriptedModel) -> L) -> (usize, bool) {
+        let (meter, model) = (Arc::<ScriptedMeter>::default(), ScriptedModel::new([says("One."), says("Two.")]));
+        let session = session_of(layer(model.clone().metered(&meter)));
+        for _ in 0..2 {
+            session.start("Go.").unwrap().last_word().await.unwrap();
+        }
+        (meter.learned(), model.requests()[1].anchor.is_some())
+    }
+    assert_eq!(learned(Plain).await, (2, true), "one that only looks costs no figures");
+    assert_eq!(learned(Loud).await, (0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_cut_answer_that_a_layer_changed_is_not_estimated_from_the_text_of_the_layer() {
+    let (_, changed) = cut_at(Plain(Loud(rich_without_a_look_up())), "TWO ").await;
+    let used = changed.model_calls[0].usage.delivered;
+    assert_eq!((used.output.value, used.input.provenance), (None, Provenance::Estimated), "{used:?}");
+    let (_, same) = cut(Plain(rich_without_a_look_up())).await;
+    assert_eq!(same.model_calls[0].usage.delivered.output.provenance, Provenance::Estimated);
 }

@@ -69,6 +69,7 @@ fn the_schema_is_made_from_the_type_and_the_options_reach_the_spec() {
             "times": { "type": ["integer", "null"], "minimum": 0, "description": "How many times.", "default": null },
         },
         "required": ["a", "b"],
+        "additionalProperties": false,
     });
     let mut expected = ToolSpec::new("add", "Adds two numbers.", schema);
     (expected.effect, expected.grace, expected.on_cancel) = (Effect::ReadOnly, secs(1), OnCancel::Drop);
@@ -257,4 +258,44 @@ async fn a_type_that_contains_itself_can_be_an_argument() {
     }
     let counting = tool("count", "Counts.").run(|tree: Tree| async move { Ok(count(&tree).to_string()) });
     assert_eq!(told(counting, r#"{"name": "a", "below": [{"name": "b", "below": [{"name": "c"}]}]}"#).await, ok("3"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_argument_that_the_type_does_not_have_is_refused_by_name_unless_the_type_takes_any() {
+    let refused = told(add(), r#"{"a": 1, "b": 2, "tims": 3}"#).await;
+    assert_eq!(refused.status, ResultStatus::Refused);
+    assert!(refused.to_text().contains("tims"), "{}", refused.to_text());
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Labels {
+        name: String,
+        #[serde(flatten)]
+        others: std::collections::BTreeMap<String, u32>,
+    }
+    let labels = tool("label", "Sets labels.").run(|labels: Labels| async move {
+        let others: Vec<_> = labels.others.keys().map(String::as_str).collect();
+        Ok(format!("{}: {}", labels.name, others.join(", ")))
+    });
+    assert_eq!(told(labels, r#"{"name": "ada", "red": 1, "blue": 2}"#).await, ok("ada: blue, red"));
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    #[serde(tag = "kind", rename_all = "lowercase")]
+    enum Shape {
+        Circle { radius: u32 },
+        Square { side: u32 },
+    }
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Draw {
+        color: String,
+        #[serde(flatten)]
+        shape: Shape,
+    }
+    let draw = tool("draw", "Says what it draws.").run(|draw: Draw| async move {
+        Ok(match draw.shape {
+            Shape::Circle { radius } => format!("a {} circle of {radius}", draw.color),
+            Shape::Square { side } => format!("a {} square of {side}", draw.color),
+        })
+    });
+    let square = r#"{"color": "red", "kind": "square", "side": 2}"#;
+    assert_eq!(told(draw, square).await, ok("a red square of 2"));
 }

@@ -347,6 +347,21 @@ impl Observer for Director {
         if !is_dead {
             self.strays.of_settled(seen.run).iter().for_each(|stray| self.broken(stray));
         }
+        if self.is_missing(seen.run) {
+            self.broken(
+                "P9: a run whose end nobody could see was not in progress: a cancel would have hit the next one",
+            );
+        }
+    }
+}
+
+impl Director {
+    /// Whether a run of the caller is not visibly over, and yet not among those in progress.
+    fn is_missing(&self, told: &RunId) -> bool {
+        let state = self.state.lock();
+        let run = state.runs.iter().find(|run| run.id() == told && run.try_outcome().is_none());
+        let session = run.and_then(|run| state.sessions.iter().find(|session| session.key() == run.session()));
+        session.is_some_and(|session| session.agent().runtime().find_in_progress(told).is_none())
     }
 }
 

@@ -105,6 +105,10 @@ impl Answer for WatchedAnswer {
         self.answer.request_id()
     }
 
+    fn is_changed(&self) -> bool {
+        self.answer.is_changed()
+    }
+
     fn cut(self: Box<Self>) -> Option<FollowUp> {
         let Self { answer, open, .. } = *self;
         let FollowUp { what, within, work, .. } = answer.cut()?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use andon_runtime::core::event::{Approval, Event, HookChange, HookEnd};
 use andon_runtime::core::id::LOCAL;
 use andon_runtime::{
-    AgentBuilder, AnswerDecision, CallDecision, Cancel, Digest, EndDecision, FeedItem, Message, RequestDecision,
-    ResultDecision, Run, RunDecision, RunState, Session,
+    AgentBuilder, AnswerDecision, CallDecision, Cancel, Digest, EndDecision, Ending, FailureKind, FeedItem, Message,
+    RequestDecision, ResultDecision, Run, RunDecision, RunState, Session,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -224,6 +224,35 @@ pub(super) async fn needing_approval(world: World) {
         .tool(danger)
         .before_tool(|_| CallDecision::ChangeCall("danger".into(), json!({"n": 1})));
     with_a_person(world, agent).await;
+}
+
+/// Two hooks change a call, each in the same way every time: a person is asked about what comes of them, and the call is made.
+pub(super) async fn changing_in_turn(world: World) {
+    let model = world.model([calling("I pay. ", &[("c", "danger")]), done()]);
+    let agent = world.agent(&model).tool(tools::quick("danger", &world.tools).needs_approval());
+    let agent = agent.before_tool(|_| CallDecision::ChangeArguments(json!({"n": 1}))).before_tool(|_| async {
+        sleep(millis(2)).await;
+        CallDecision::ChangeArguments(json!({"n": 2}))
+    });
+    let session = world.open(agent);
+    let Ok(run) = world.start(session.prompt("Pay.")) else { return };
+    while world.follow_until(&run, is_question).await {
+        sleep(millis(5)).await;
+        // A run that was stopped first accepts no decision.
+        let _ = call_id("c").map(|call| run.decide(&call).approve().by("ada").send());
+    }
+    world.follow(&run).await;
+    let questions = questions(&run);
+    if questions > 2 {
+        world.broken(&format!("P7: a person was asked {questions} times about one call"));
+    }
+    let failure = run.try_outcome().and_then(|outcome| match &*outcome.ending {
+        Ending::Failed(failure) if failure.error == FailureKind::Hook => Some(failure.message.clone()),
+        _ => None,
+    });
+    if let Some(message) = failure {
+        world.broken(&format!("P7: the hooks did the same each time, and the run failed: {message}"));
+    }
 }
 
 /// A person is asked about the model's call and about the changed one, and not for ever.

@@ -106,7 +106,7 @@ decision! {
     /// What a [`before_tool`](crate::AgentBuilder::before_tool) hook decides.
     CallDecision {
         /// The tool gets these arguments. If a person had approved the call, the person is asked again, about the changed one. A call
-        /// that hooks had changed before that approval must then stay as it is: another change of it fails the run. So change a call
+        /// that hooks had changed before that approval must then come out of them as it was approved, or the run fails. So change a call
         /// in the same way each time, or only while it is not approved
         /// ([`is_approved`](crate::BeforeTool::is_approved)).
         ChangeArguments(Value) => |arguments| HookVerdict::Change(Changed::Call { name: None, arguments }),
@@ -139,7 +139,9 @@ impl CallDecision {
 decision! {
     /// What an [`after_tool`](crate::AgentBuilder::after_tool) hook decides.
     ResultDecision {
-        /// The model gets this instead of what the tool returned. Whether the call succeeded stays as it was.
+        /// The model gets this instead of what the tool returned. Whether the call succeeded stays as it was. What the tool returned
+        /// stays on record, and is what the model gets if the run is stopped or its process dies before the hook has decided: so this
+        /// shortens or explains a result, and hides nothing for certain (see [`after_tool`](crate::AgentBuilder::after_tool)).
         Replace(ToolOutput) => |output| HookVerdict::Change(Changed::Result(output)),
     }
 }
