@@ -173,6 +173,12 @@ fn images_in(message: &Message) -> f64 {
     parts.sum::<usize>() as f64
 }
 
+/// How many tokens the largest message of a request may have: a token has at least one byte, and an image two thousand tokens at most.
+pub(crate) fn largest_message(request: &ModelRequest) -> u64 {
+    let most = |message: &Message| text_of(message).len() as u64 + 2_000 * images_in(message) as u64;
+    request.history.iter().map(|message| most(message)).max().unwrap_or(0)
+}
+
 /// All words of a message: what is said, called and returned.
 fn text_of(message: &Message) -> Cow<'_, str> {
     let words = message.parts.iter().filter_map(|part| match part {
