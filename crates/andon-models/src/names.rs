@@ -252,7 +252,7 @@ pub(crate) static ALL: [&Facts; 15] = [
 /// The provider of this name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Facts> {
     let is_it = |known: &&str| known.eq_ignore_ascii_case(name);
-    ALL.iter().find(|facts| is_it(&facts.name) || facts.aliases.iter().any(|alias| is_it(&alias))).copied()
+    ALL.iter().find(|facts| is_it(&facts.name) || facts.aliases.iter().any(is_it)).copied()
 }
 
 /// The names of all providers, as in `provider/model`.

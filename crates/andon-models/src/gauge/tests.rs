@@ -344,7 +344,7 @@ fn a_window_that_begins_to_slide_between_two_calls_makes_no_lower_bound_false() 
     let answer = [Part::text("Yes.")];
     // The first message is by far the longest.
     let first = Message::user(format!("{} {TEXT}", TEXT.repeat(170)));
-    let follow = |more: &[Message]| request(&[&[first.clone()], more].concat());
+    let follow = |more: &[Message]| request(&[std::slice::from_ref(&first), more].concat());
     let short = follow(&[]);
     for _ in 0..6 {
         gauge.learn(&seen(&short, &answer).ended(true), Usage::reported(3_950, 2));

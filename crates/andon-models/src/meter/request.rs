@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. A request that was already reported costs what was reported.
-//! 2. With a reported call, what came before it is not looked at, however long it is.
+//! 2. With a reported call, what came before it is not counted, however long it is.
 //! 3. A call that another model answered is not measured from: its tokens are others, and so is what is put around tools.
 
 use std::borrow::Cow;
