@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 
 use crate::cut::Drain;
 use crate::gauge::{Gauge, book};
-use crate::names::Closing;
+use crate::names::{Closing, TooLong};
 use crate::render::{self, Ask};
 use crate::settings::Settings;
 
@@ -69,7 +69,8 @@ impl Bedrock {
     pub fn new(model: impl Into<Arc<str>>, settings: Settings) -> Self {
         let model = model.into();
         let max_output = settings.max_output.or_else(|| render::bedrock::default_max_output(&model));
-        let meter = Gauge::new(Arc::clone(book()), "bedrock", &model, Closing::StopsNothing, max_output.map(u64::from));
+        let (book, most) = (Arc::clone(book()), max_output.map(u64::from));
+        let meter = Gauge::new(book, "bedrock", &model, Closing::StopsNothing, TooLong::Refused, most);
         Self { name: format!("bedrock/{model}"), model, settings, access: Arc::default(), meter }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use andon_runtime::Model;
 
-use crate::names::{ALL, Facts};
+use crate::names;
 use crate::provider::{Builder, SetupError};
 
 /// A model by its name, such as `anthropic/claude-sonnet-5`, with its key and address from the environment.
@@ -26,11 +26,7 @@ fn bedrock(name: &str) -> Option<&str> {
 /// A builder for a model by its name. Not for Bedrock, which is set up in another way.
 pub fn builder(name: &str) -> Result<Builder, SetupError> {
     let (provider, model) = name.split_once('/').ok_or_else(|| SetupError::NoProvider { name: name.to_owned() })?;
-    let is_meant = |facts: &&&Facts| {
-        facts.name.eq_ignore_ascii_case(provider)
-            || facts.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(provider))
-    };
-    if let Some(facts) = ALL.iter().find(is_meant) {
+    if let Some(facts) = names::find(provider) {
         return Ok(Builder::new(facts, model));
     }
     if provider.eq_ignore_ascii_case("bedrock") {

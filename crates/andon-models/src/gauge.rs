@@ -20,7 +20,7 @@ use andon_runtime::{Lesson, Meter, MeteredCall, ModelRequest};
 use parking_lot::Mutex;
 
 use crate::meter::{Book, Reported};
-use crate::names::Closing;
+use crate::names::{self, Closing, TooLong};
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
@@ -43,7 +43,12 @@ impl Book {
     /// [book of the process](crate::book). This loads what is needed to count the model's tokens, which takes some tenths of a second.
     pub fn meter(self: &Arc<Self>, provider: &str, model: &str) -> Arc<dyn Meter> {
         self.warm(&format!("{provider}/{model}"));
-        Gauge::new(Arc::clone(self), provider, model, Closing::Unknown, None)
+        let too_long = match names::find(provider) {
+            Some(facts) => facts.too_long,
+            None if provider == "bedrock" => TooLong::Refused,
+            None => TooLong::Unknown,
+        };
+        Gauge::new(Arc::clone(self), provider, model, Closing::Unknown, too_long, None)
     }
 }
 
@@ -55,6 +60,7 @@ pub(crate) struct Gauge {
     /// As it is asked for; the provider may answer with a more exact name.
     model: String,
     closing: Closing,
+    too_long: TooLong,
     /// How many tokens an answer may have, if there is a limit: never 0.
     max_output: Option<u64>,
     state: Mutex<State>,
@@ -74,12 +80,13 @@ impl Gauge {
         provider: &str,
         model: &str,
         closing: Closing,
+        too_long: TooLong,
         max_output: Option<u64>,
     ) -> Arc<Self> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         // Nobody asks for an answer of nothing: 0 is no limit.
         let max_output = max_output.filter(|most| *most > 0);
-        Arc::new(Self { book, provider, model, closing, max_output, state: Mutex::default() })
+        Arc::new(Self { book, provider, model, closing, too_long, max_output, state: Mutex::default() })
     }
 
     /// The model that is asked, with its provider before it.
@@ -113,7 +120,11 @@ impl Gauge {
         } else {
             (crude_output(call.answer, self.book.hides(&id) || self.book.hides(&self.asked()), most), Figure::UNKNOWN)
         };
-        let input = || if is_warm { self.book.input(&id, call) } else { crude_input(call.request) };
+        let input = || match (is_warm, self.too_long) {
+            (false, _) => crude_input(call.request),
+            (true, TooLong::Refused) => self.book.input(&id, call),
+            (true, TooLong::Unknown) => self.book.input_perhaps_shortened(&id, call),
+        };
         let has_begun = call.ended || call.first_piece.is_some() || known.output != Figure::UNKNOWN;
         let known = match known.input {
             // Only the whole input is estimated, not how much of it came from a cache.

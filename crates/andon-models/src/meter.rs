@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use answer::Seen;
 use family::{Thinking, Vocabulary, family};
 use page::{Page, VERSION};
-use request::Asked;
+use request::{Asked, largest_message};
 
 pub use quality::{Accuracy, Quality};
 
@@ -109,6 +109,13 @@ impl Book {
     pub(crate) fn input(&self, model: &str, call: &MeteredCall<'_>) -> Figure {
         let asked = Asked::of(family(model), call.request, call.model);
         self.read(model, |page| page.input(&asked))
+    }
+
+    /// The same at a server that may have dropped some of the request because it was too long. How much is not known, so only the
+    /// lower bound tells.
+    pub(crate) fn input_perhaps_shortened(&self, model: &str, call: &MeteredCall<'_>) -> Figure {
+        let input = self.input(model, call);
+        self.read(model, |page| page.perhaps_shortened(input, largest_message(call.request)))
     }
 
     /// All tokens that an answer cost so far, and the part of them that was thinking. It may have had at most `most`.

@@ -38,6 +38,15 @@ pub(crate) enum Closing {
     Unknown,
 }
 
+/// What becomes of a request that is longer than the model can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooLong {
+    /// It is refused.
+    Refused,
+    /// Nobody says, or some servers drop the beginning and answer.
+    Unknown,
+}
+
 /// What is known about a provider.
 #[derive(Debug)]
 pub(crate) struct Facts {
@@ -55,6 +64,7 @@ pub(crate) struct Facts {
     pub(crate) auth: Auth,
     pub(crate) usage: UsageAsked,
     pub(crate) closing: Closing,
+    pub(crate) too_long: TooLong,
     /// The endpoint that counts what was sent, if there is one.
     pub(crate) count: Option<CountEndpoint>,
     /// Whether an answer can be looked up.
@@ -85,6 +95,7 @@ const CHAT: Facts = Facts {
     auth: Auth::Bearer,
     usage: UsageAsked::AtTheEnd,
     closing: Closing::Unknown,
+    too_long: TooLong::Unknown,
     count: None,
     look_up: false,
 };
@@ -113,6 +124,7 @@ pub(crate) const COMPATIBLE: Facts = Facts { aliases: &["openai-compatible"], ..
 
 pub(crate) const OPENAI: Facts = Facts {
     closing: Closing::StopsTheBill,
+    too_long: TooLong::Refused,
     count: Some(CountEndpoint::OpenAi),
     ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_BASE_URL"], &["OPENAI_API_KEY"])
 };
@@ -126,6 +138,7 @@ pub(crate) const ANTHROPIC: Facts = Facts {
     auth: Auth::Header("x-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::StopsTheBill,
+    too_long: TooLong::Refused,
     count: Some(CountEndpoint::Anthropic),
     ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_BASE_URL"], &["ANTHROPIC_API_KEY"])
 };
@@ -136,6 +149,7 @@ pub(crate) const GEMINI: Facts = Facts {
     auth: Auth::Header("x-goog-api-key"),
     usage: UsageAsked::Nothing,
     closing: Closing::Unknown,
+    too_long: TooLong::Refused,
     count: Some(CountEndpoint::Gemini),
     ..hosted(
         "gemini",
@@ -154,11 +168,13 @@ pub(crate) const OLLAMA: Facts = Facts {
 
 const DEEPSEEK: Facts = Facts {
     closing: Closing::StopsTheBill,
+    too_long: TooLong::Refused,
     ..hosted("deepseek", "https://api.deepseek.com", &["DEEPSEEK_BASE_URL"], &["DEEPSEEK_API_KEY"])
 };
 
 const GROQ: Facts = Facts {
     closing: Closing::StopsNothing,
+    too_long: TooLong::Refused,
     ..hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_BASE_URL"], &["GROQ_API_KEY"])
 };
 
@@ -166,12 +182,14 @@ const MISTRAL: Facts = Facts {
     aliases: &["mistralai"],
     usage: UsageAsked::Nothing,
     closing: Closing::StopsNothing,
+    too_long: TooLong::Refused,
     ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_BASE_URL"], &["MISTRAL_API_KEY"])
 };
 
 const XAI: Facts = Facts {
     aliases: &["grok"],
     closing: Closing::StopsTheBill,
+    too_long: TooLong::Refused,
     ..hosted("xai", "https://api.x.ai/v1", &["XAI_BASE_URL"], &["XAI_API_KEY"])
 };
 
@@ -189,6 +207,7 @@ const AZURE: Facts = Facts {
     needs_key: true,
     auth: Auth::Header("api-key"),
     closing: Closing::StopsTheBill,
+    too_long: TooLong::Refused,
     ..CHAT
 };
 
@@ -229,6 +248,12 @@ pub(crate) static ALL: [&Facts; 15] = [
     &SGLANG,
     &COMPATIBLE,
 ];
+
+/// The provider of this name, in any case.
+pub(crate) fn find(name: &str) -> Option<&'static Facts> {
+    let is_it = |known: &&str| known.eq_ignore_ascii_case(name);
+    ALL.iter().find(|facts| is_it(&facts.name) || facts.aliases.iter().any(is_it)).copied()
+}
 
 /// The names of all providers, as in `provider/model`.
 pub fn known() -> impl Iterator<Item = &'static str> {

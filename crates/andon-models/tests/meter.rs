@@ -42,7 +42,7 @@ impl Model {
     }
 
     fn of(book: &Arc<Book>, name: &str) -> Self {
-        Self { book: Arc::clone(book), meter: book.meter("maker", name) }
+        Self { book: Arc::clone(book), meter: book.meter("openai", name) }
     }
 
     fn cut(&self, request: &ModelRequest, answer: &[Part], ended: bool) -> Usage {
@@ -78,7 +78,7 @@ fn sighting<'a>(request: &'a ModelRequest, answer: &'a [Part], ended: bool) -> M
 }
 
 fn thought(text: &str) -> Part {
-    Part::Thinking { text: text.to_owned(), signature: Some(Signature::new("maker", "seal")) }
+    Part::Thinking { text: text.to_owned(), signature: Some(Signature::new("openai", "seal")) }
 }
 
 fn off(figure: Figure, truth: f64) -> f64 {
@@ -277,7 +277,7 @@ fn what_came_before_a_reported_call_is_not_looked_at() {
 fn names_that_a_provider_makes_up_take_a_bounded_room() {
     let (book, mut kept) = (Arc::default(), std::collections::BTreeSet::new());
     Model::of(&book, "gpt-4o").learn_texts(20, 1.0);
-    let provider = book.meter("maker", "asked-for");
+    let provider = book.meter("openai", "asked-for");
     let asked = request(vec![Message::user("Tell me.")], None);
     for number in 0..150 {
         let (name, answer) = (format!("made-up-{number}"), [Part::text(text(30, number))]);
@@ -292,7 +292,7 @@ fn names_that_a_provider_makes_up_take_a_bounded_room() {
     }
     let models = book.accuracy();
     assert_eq!((models.len(), kept.len()), (64, 63), "and one that was kept before");
-    assert!(models.iter().any(|model| model.model == "maker/gpt-4o" && model.calls == 20));
+    assert!(models.iter().any(|model| model.model == "openai/gpt-4o" && model.calls == 20));
 }
 
 #[test]
@@ -310,10 +310,10 @@ fn rows_of_an_older_version_and_more_than_there_is_room_for_are_discarded_at_the
         page
     };
     let odd = [
-        ("maker/bare", with_version(1)["learned"].clone()),
-        ("maker/old", with_version(1)),
-        ("maker/newer", with_version(99)),
-        ("maker/foreign", serde_json::json!({"calls": 7})),
+        ("openai/bare", with_version(1)["learned"].clone()),
+        ("openai/old", with_version(1)),
+        ("openai/newer", with_version(99)),
+        ("openai/foreign", serde_json::json!({"calls": 7})),
     ];
     let odd = odd.map(|(about, page)| Lesson::new(about.to_owned(), page));
     let book = Arc::default();
@@ -321,14 +321,14 @@ fn rows_of_an_older_version_and_more_than_there_is_room_for_are_discarded_at_the
     assert!(discarded.iter().all(|lesson| lesson.page.is_null()));
     let mut gone: Vec<&str> = discarded.iter().map(|lesson| lesson.about.as_str()).collect();
     gone.sort_unstable();
-    assert_eq!((gone.len(), &gone[..2]), (150 - 64 + 2, ["maker/bare", "maker/kept-0"].as_slice()));
-    assert!(gone.contains(&"maker/old") && !gone.contains(&"maker/kept-149"));
+    assert_eq!((gone.len(), &gone[..2]), (150 - 64 + 2, ["openai/bare", "openai/kept-0"].as_slice()));
+    assert!(gone.contains(&"openai/old") && !gone.contains(&"openai/kept-149"));
     assert_eq!(book.accuracy().len(), 64);
     assert_eq!(book_meter(&book).recall(kept[100..].to_vec()), [], "what is here is to be kept");
 }
 
 fn book_meter(book: &Arc<Book>) -> Arc<dyn Meter> {
-    book.meter("maker", "asked-for")
+    book.meter("openai", "asked-for")
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn a_page_says_how_good_it_is_and_stays_small() {
     let model = Model::named("claude-old");
     model.learn_texts(300, 1.2);
     let Lesson { about, page, .. } = model.learn(&[Part::text(text(50, 1))], Usage::reported(14, 60)).remove(0);
-    assert_eq!((about.as_str(), &page["standing"]["calls"]), ("maker/claude-old", &301.into()));
+    assert_eq!((about.as_str(), &page["standing"]["calls"]), ("openai/claude-old", &301.into()));
     let accuracy: Accuracy = serde_json::from_value(page["standing"].clone()).unwrap();
     let output = accuracy.output.unwrap();
     assert!(output.median < 0.03 && output.coverage > 0.9, "{output:?}");
@@ -379,7 +379,7 @@ impl Call {
 
     fn learn(&self, book: &Arc<Book>, anchor: Option<Usage>) -> Vec<Lesson> {
         let (request, answer) = (self.request(anchor), self.answer());
-        book.meter("maker", self.model).learn(&sighting(&request, &answer, true), self.usage)
+        book.meter("openai", self.model).learn(&sighting(&request, &answer, true), self.usage)
     }
 }
 
@@ -442,7 +442,7 @@ proptest! {
         let (book, copy): (Arc<Book>, Arc<Book>) = Default::default();
         for call in &calls {
             let lessons = call.learn(&book, None);
-            copy.meter("maker", call.model).recall(lessons);
+            copy.meter("openai", call.model).recall(lessons);
         }
         for call in &calls {
             prop_assert_eq!(call.predict(&book, Some(call.usage)), call.predict(&copy, Some(call.usage)));

@@ -43,6 +43,8 @@ struct DiskState {
     crashed: Option<Arc<MemoryJournal>>,
     /// Why every further write fails, if it does.
     failing: Option<JournalError>,
+    /// Why what was said before a run cannot be read, if it cannot.
+    unreadable: Option<JournalError>,
     /// Runs with a failed batch, and its epoch: what comes after it would leave a gap.
     failed: HashMap<RunId, Epoch>,
     /// Writes that wait for the slow disk, and when each is due.
@@ -93,6 +95,11 @@ impl TestJournal {
     /// Writes succeed again.
     pub fn heal(&self) {
         self.inner.state.lock().failing = None;
+    }
+
+    /// What was said before a run cannot be read from now on, because of this; with `None` it can again.
+    pub fn hide_history(&self, error: Option<JournalError>) {
+        self.inner.state.lock().unreadable = error;
     }
 
     /// Whether the process has died.
@@ -252,7 +259,10 @@ impl Journal for TestJournal {
     }
 
     fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>> {
-        self.inner.memory.history_before(run, most)
+        match self.inner.state.lock().unreadable.clone() {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => self.inner.memory.history_before(run, most),
+        }
     }
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {

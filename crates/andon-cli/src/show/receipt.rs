@@ -124,8 +124,8 @@ pub(crate) fn pending_words(awaited: Awaited) -> String {
         _ => "more is being learned",
     };
     if awaited.until < when::now() {
-        // The process that waited for it is gone.
-        return format!("no better figure had arrived by {} UTC, and none is expected", when::utc(awaited.until));
+        // The process that waited for it is gone. A later one may still come to it.
+        return format!("no better figure had arrived by {} UTC", when::utc(awaited.until));
     }
     format!("{what} (until {} UTC at the latest)", when::utc(awaited.until))
 }
@@ -264,6 +264,12 @@ mod tests {
         assert_eq!(whole, "2: openai/gpt-5-mini, answered by gpt-5-mini-2025-08-07, request req_1");
         let reversed = told(Some("small\u{202e}egral"), None).unwrap();
         assert_eq!(reversed, "2: openai/gpt-5-mini, answered by small\u{fffd}egral");
+    }
+
+    #[test]
+    fn a_figure_that_is_late_may_still_come() {
+        let late = pending_words(Awaited::new(Pending::Estimating, Wall(1_763_204_400_000_000)));
+        assert_eq!(late, "no better figure had arrived by 2025-11-15 11:00:00 UTC");
     }
 
     #[test]

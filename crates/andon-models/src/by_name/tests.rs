@@ -2,6 +2,7 @@ use andon_runtime::Model;
 
 use super::*;
 use crate::cut::{CutPolicy, Drain};
+use crate::names::ALL;
 use crate::provider::HttpModel;
 
 /// Builds by name, in an environment of these variables only.

@@ -1,12 +1,15 @@
 //! Draining: the rest of an answer is read, and shown to nobody.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use andon_core::answer::{AnswerEnd, CallHead, MarkKind, Span, assemble};
 use andon_runtime::{Answer, CallId, Figure, Findings, FollowUp, Kind, ModelStop, Pending, Piece, Usage, Used};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::Drain;
@@ -48,20 +51,28 @@ pub(crate) trait Drained: Answer {
 /// Begins to drain, if one more answer may be drained.
 pub(crate) fn begin<A: Drained>(answer: Box<A>, caps: Drain) -> Result<FollowUp, Box<A>> {
     let Some(permit) = DrainPermit::take(caps.max_at_once) else { return Err(answer) };
+    let finish = Arc::new(Notify::new());
+    let asked = Arc::clone(&finish);
     let work = async move {
-        let learned = drain(answer, caps).await;
+        let learned = drain(answer, caps, &asked).await;
         drop(permit);
         learned
     };
-    Ok(FollowUp::new(Pending::Draining, caps.max_time.saturating_add(SLACK), Box::pin(work)))
+    let follow_up = FollowUp::new(Pending::Draining, caps.max_time.saturating_add(SLACK), Box::pin(work));
+    Ok(follow_up.finish(move || finish.notify_one()))
 }
 
-async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain) -> Findings {
+async fn drain<A: Drained>(mut answer: Box<A>, caps: Drain, finish: &Notify) -> Findings {
     let until = Instant::now() + caps.max_time;
+    let mut finishing = pin!(finish.notified());
     let received = answer.received();
     let mut rest = Rest { span: Span::new(0), before: answer.calls(), heads: Vec::new(), stop: None };
-    // Whatever ends it (an error, the clock or a cap), what is known by then is what is learned.
-    while let Ok(Some(Ok(piece))) = timeout_at(until, poll_fn(|cx| answer.poll_piece(cx))).await {
+    // Whatever ends it (an error, the clock, a cap or a request to finish), what is known by then is what is learned.
+    let mut next = |answer: &mut A, cx: &mut Context<'_>| match finishing.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => answer.poll_piece(cx),
+    };
+    while let Ok(Some(Ok(piece))) = timeout_at(until, poll_fn(|cx| next(&mut answer, cx))).await {
         rest.add(piece);
         let written = answer.reported().output.at_least();
         let is_over = caps.max_tokens.is_some_and(|max| written > max) || answer.received() - received > caps.max_bytes;
@@ -123,5 +134,49 @@ impl Rest {
         };
         let used = Used::new(read, billed);
         Findings::new(used).undelivered(assemble([&self.span], end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use andon_runtime::{ModelError, Part};
+
+    use super::*;
+
+    /// An answer of a few words, after which nothing comes.
+    struct Stalled(Vec<&'static str>);
+
+    impl Answer for Stalled {
+        fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, ModelError>>> {
+            self.0.pop().map_or(Poll::Pending, |word| Poll::Ready(Some(Ok(Piece::Text(word.into())))))
+        }
+    }
+
+    impl Drained for Stalled {
+        fn reported(&self) -> Usage {
+            Usage::reported(40, 3).running()
+        }
+
+        fn calls(&self) -> usize {
+            0
+        }
+
+        fn received(&self) -> usize {
+            0
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_that_is_asked_to_finish_says_what_it_has_read() {
+        let begun = Instant::now();
+        let FollowUp { mut work, finish, .. } =
+            begin(Box::new(Stalled(vec!["three", "two "])), Drain::default()).ok().unwrap();
+        let is_over = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_ready())).await;
+        assert!(!is_over, "it waits for more");
+        finish.unwrap()();
+        let learned = work.await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(learned.undelivered, [Part::text("two three")]);
+        assert_eq!((learned.used.billed.output.value, learned.used.billed.output.low), (None, Some(3)));
     }
 }

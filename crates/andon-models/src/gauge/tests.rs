@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use andon_core::usage::{Figure, Provenance, Usage, Used};
-use andon_runtime::{Message, Meter, MeteredCall, ModelRequest, Part, RunId, Signature, ToolCall};
+use andon_runtime::{Anchor, AnchorSetup, Message, Meter, MeteredCall, ModelRequest, Part, RunId, Signature, ToolCall};
 
-use super::{Closing, Gauge};
+use super::{Closing, Gauge, TooLong};
 
 const TEXT: &str =
     "The lighthouse keeper counted the ships that came home in the evening, and wrote each of them down.";
@@ -22,13 +22,20 @@ fn seen<'a>(request: &'a ModelRequest, answer: &'a [Part]) -> MeteredCall<'a> {
 /// Each test has a model of its own: the book is the whole process's.
 fn gauge(model: &str, after: Closing) -> Arc<Gauge> {
     super::book().warm("maker/any");
-    Gauge::new(Arc::clone(super::book()), "maker", model, after, Some(4096))
+    Gauge::new(Arc::clone(super::book()), "maker", model, after, TooLong::Refused, Some(4096))
 }
 
 #[test]
 fn a_stop_does_not_wait_for_a_vocabulary_to_be_loaded() {
     // No other test names a model of this family.
-    let early = Gauge::new(Arc::clone(super::book()), "maker", "llama-3.3-70b", Closing::StopsTheBill, Some(4096));
+    let early = Gauge::new(
+        Arc::clone(super::book()),
+        "maker",
+        "llama-3.3-70b",
+        Closing::StopsTheBill,
+        TooLong::Refused,
+        Some(4096),
+    );
     assert!(!super::book().is_warm("maker/llama-3.3-70b"));
     let crude = cut(&early, &[Part::text(TEXT)], Usage::UNKNOWN);
     assert!(!super::book().is_warm("maker/llama-3.3-70b"), "the cut has loaded it");
@@ -66,7 +73,8 @@ fn what_the_provider_said_is_kept() {
 
 #[test]
 fn a_limit_of_0_is_none() {
-    let without_limit = |closing| Gauge::new(Arc::clone(super::book()), "maker", "r", closing, Some(0));
+    let without_limit =
+        |closing| Gauge::new(Arc::clone(super::book()), "maker", "r", closing, TooLong::Refused, Some(0));
     super::book().warm("maker/any");
     for closing in [Closing::StopsNothing, Closing::Unknown] {
         let used = cut(&without_limit(closing), &[Part::text(TEXT)], Usage::UNKNOWN);
@@ -84,7 +92,7 @@ fn whatever_was_certainly_delivered_is_billed_wherever_the_connection_was_closed
     for closing in [Closing::StopsTheBill, Closing::StopsNothing, Closing::Unknown] {
         for delivered in [estimate, estimate.low(None), bounds, reported, Figure::UNKNOWN] {
             for limit in [None, Some(10), Some(4096)] {
-                let gauge = Gauge::new(Arc::clone(super::book()), "maker", "s", closing, limit);
+                let gauge = Gauge::new(Arc::clone(super::book()), "maker", "s", closing, TooLong::Refused, limit);
                 let billed = gauge.charged(delivered, gauge.max_output);
                 assert_eq!(billed.at_least(), delivered.at_least(), "{closing:?} {limit:?} {delivered:?} {billed:?}");
                 assert!(billed.high.is_none_or(|high| high >= delivered.at_least()), "{billed:?}");
@@ -128,7 +136,7 @@ fn an_attempt_of_which_no_answer_began_has_certainly_used_nothing() {
 fn an_early_report_of_a_model_that_hides_its_thinking_gives_way_to_what_was_shown() {
     let book = Arc::clone(super::book());
     book.warm("maker/gpt-5");
-    let gauge = Gauge::new(book, "maker", "gpt-5-x", Closing::StopsTheBill, Some(4096));
+    let gauge = Gauge::new(book, "maker", "gpt-5-x", Closing::StopsTheBill, TooLong::Refused, Some(4096));
     let known = Usage::reported(12, 1).running();
     let output = cut(&gauge, &[Part::text(TEXT.repeat(20))], known).delivered.output;
     assert_eq!((output.value, output.provenance, output.high), (None, Provenance::Bounded, Some(4096)));
@@ -224,7 +232,8 @@ fn what_was_learned_is_kept_by_the_name_that_the_provider_answered_with_and_esti
     assert!(after.value > before.value, "{before:?} {after:?}");
 
     let book = Arc::new(crate::meter::Book::new());
-    let elsewhere = Gauge::new(Arc::clone(&book), "maker", "h-2026-11-01", Closing::StopsTheBill, Some(4096));
+    let elsewhere =
+        Gauge::new(Arc::clone(&book), "maker", "h-2026-11-01", Closing::StopsTheBill, TooLong::Refused, Some(4096));
     assert!(lessons.into_iter().all(|lesson| book.restore(lesson).is_none()));
     assert_eq!(cut(&elsewhere, &answer, Usage::UNKNOWN).delivered.output, after);
 }
@@ -239,7 +248,9 @@ fn after_a_restart_a_call_that_was_cut_before_its_first_word_is_measured_by_the_
     };
     let lessons = [learn("p-2025-01-01", 70), learn("p-2026-01-01", 200)].concat();
     let book = Arc::new(crate::meter::Book::new());
-    let next = |model: &str| Gauge::new(Arc::clone(&book), "maker", model, Closing::StopsTheBill, Some(4096));
+    let next = |model: &str| {
+        Gauge::new(Arc::clone(&book), "maker", model, Closing::StopsTheBill, TooLong::Refused, Some(4096))
+    };
     let (alias, other) = (next("p"), next("q"));
     for gauge in [&alias, &other] {
         assert_eq!(gauge.recall(lessons.clone()), []);
@@ -290,4 +301,71 @@ fn a_provider_that_reports_all_the_way_gets_as_good_a_bill_as_any() {
     assert!(billed.high.is_some_and(|high| high > 40 && high < 4096), "{billed:?}");
     let billed = cut(&gauge("l", Closing::StopsNothing), &[Part::text(TEXT)], known).billed.output;
     assert_eq!((billed.value, billed.low, billed.high), (None, Some(40), Some(4096)));
+}
+
+/// A conversation of so many messages, each of about 46 tokens.
+fn talk(messages: usize) -> ModelRequest {
+    let said = (0..messages).map(|number| Message::user(format!("{number}: {TEXT} {TEXT}")));
+    request(&said.collect::<Vec<_>>())
+}
+
+/// What is certainly read of a request that is cut.
+fn certain(gauge: &Gauge, request: &ModelRequest) -> u64 {
+    gauge.cut(&seen(request, &[Part::text("Yes.")]), Usage::UNKNOWN).delivered.input.at_least()
+}
+
+#[test]
+fn of_a_request_that_a_server_may_shorten_no_more_is_certain_than_it_has_been_seen_to_read() {
+    let shortens = Gauge::new(Arc::default(), "maker", "t", Closing::StopsTheBill, TooLong::Unknown, None);
+    let refuses = Gauge::new(Arc::default(), "maker", "t", Closing::StopsTheBill, TooLong::Refused, None);
+    shortens.book.warm("maker/t");
+    assert!((1..=256).contains(&certain(&shortens, &talk(400))), "before any report");
+    for gauge in [&shortens, &refuses] {
+        for messages in (10..60).step_by(5) {
+            let call = talk(messages);
+            gauge.learn(&seen(&call, &[Part::text("Yes.")]).ended(true), Usage::reported(46 * messages as u64, 2));
+        }
+    }
+    // It reads 4,096 tokens at most: whatever comes on top of that pushes the oldest messages out.
+    let window = 4_096 - 46;
+    for messages in [60, 90, 100, 400] {
+        let (honest, bold) = (certain(&shortens, &talk(messages)), certain(&refuses, &talk(messages)));
+        assert!(honest <= window.min(46 * messages as u64), "{honest} of {messages} messages");
+        assert!(honest > 46 * 55 / 5, "{honest}: a part of what was read before still fits");
+        assert!(bold > 30 * messages as u64, "{bold}: a server that refuses what is too long has read it all");
+    }
+    assert_eq!(certain(&shortens, &talk(50)), certain(&refuses, &talk(50)), "as much was read before");
+}
+
+#[test]
+fn a_window_that_begins_to_slide_between_two_calls_makes_no_lower_bound_false() {
+    let gauge = Gauge::new(Arc::default(), "maker", "u", Closing::StopsTheBill, TooLong::Unknown, None);
+    gauge.book.warm("maker/u");
+    let answer = [Part::text("Yes.")];
+    // The first message is by far the longest.
+    let first = Message::user(format!("{} {TEXT}", TEXT.repeat(170)));
+    let follow = |more: &[Message]| request(&[std::slice::from_ref(&first), more].concat());
+    let short = follow(&[]);
+    for _ in 0..6 {
+        gauge.learn(&seen(&short, &answer).ended(true), Usage::reported(3_950, 2));
+    }
+    let anchor = Anchor::new(Usage::reported(3_950, 2), 1, None, AnchorSetup::Same);
+    let next = follow(&[Message::assistant("Yes."), Message::user(TEXT.repeat(20))]).anchor(Some(anchor));
+    let value = gauge.cut(&seen(&next, &answer), Usage::UNKNOWN).delivered.input.value;
+    assert!(value.is_some_and(|value| value > 4_200), "{value:?}");
+    // The first message no longer fits: only the last two are read.
+    assert!(certain(&gauge, &next) <= 470, "{}", certain(&gauge, &next));
+}
+
+#[test]
+fn after_a_window_has_shrunk_less_is_certain() {
+    let gauge = Gauge::new(Arc::default(), "maker", "v", Closing::StopsTheBill, TooLong::Unknown, None);
+    gauge.book.warm("maker/v");
+    let learn = |messages: usize, read: u64| {
+        gauge.learn(&seen(&talk(messages), &[Part::text("Yes.")]).ended(true), Usage::reported(read, 2));
+    };
+    (0..8).for_each(|_| learn(170, 46 * 170));
+    assert!(certain(&gauge, &talk(200)) > 1_900);
+    learn(170, 2_048);
+    assert!(certain(&gauge, &talk(200)) <= 1_024);
 }

@@ -5,6 +5,7 @@
 //! 1. The call is predicted before anything is learned from it.
 //! 2. What the visible part does not explain (thinking that was not shown, tools that the provider ran) teaches nothing about counting.
 //! 3. Nor does a figure that cannot be true.
+//! 4. Of a request that may not have fitted into what a model can read, no more is certain than is left of the most that it has read.
 
 use andon_core::usage::{Figure, Provenance};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ const UNSEEN: f64 = 20_000.0;
 /// A true figure is at most so many times as much as was predicted, or as little.
 const TIMES: f64 = 8.0;
 
+/// What every model can read: less than any widespread server is set to by default.
+const WINDOW: u64 = 512;
+
 /// All that was learned about one model: what persists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Page {
@@ -46,6 +50,9 @@ pub(crate) struct Page {
     hid: f64,
     /// The call at which the provider seemed to count differently.
     changed: Option<u64>,
+    /// The largest input that was reported, since one was far smaller than what was sent.
+    #[serde(default)]
+    most_read: u64,
 }
 
 impl Page {
@@ -61,6 +68,7 @@ impl Page {
             told: 0.0,
             hid: 0.0,
             changed: None,
+            most_read: 0,
         }
     }
 
@@ -99,6 +107,17 @@ impl Page {
         guess.more(known).figure(Provenance::Estimated, None)
     }
 
+    /// The input of a request of which a server may have dropped the beginning. Servers drop whole messages, the `largest` of which may
+    /// be the last one dropped, or at most half of what fits.
+    pub(crate) fn perhaps_shortened(&self, input: Figure, largest: u64) -> Figure {
+        let fits = self.most_read.max(WINDOW);
+        if input.high.is_some_and(|high| high <= fits) {
+            return input;
+        }
+        let kept = fits.saturating_sub(largest).clamp(1, fits / 2);
+        input.low(input.low.map(|low| low.min(kept)))
+    }
+
     /// What a request takes beyond what is known of it.
     fn rest(&self, asked: &Asked) -> (f64, Guess) {
         match asked {
@@ -133,18 +152,23 @@ impl Page {
     pub(crate) fn learn(&mut self, family: Family, asked: &Asked, seen: &Seen, reported: &Reported) {
         self.calls = self.calls.saturating_add(1);
         if let Some(input) = reported.input {
-            self.learn_input(family, asked, input as f64);
+            self.learn_input(family, asked, input);
         }
         if let Some(output) = reported.output {
             self.learn_output(family, seen, output as f64, reported.reasoning.map(|thought| thought as f64));
         }
     }
 
-    fn learn_input(&mut self, family: Family, asked: &Asked, reported: f64) {
-        let (known, guess) = self.rest(asked);
+    fn learn_input(&mut self, family: Family, asked: &Asked, read: u64) {
+        let ((known, guess), reported) = (self.rest(asked), read as f64);
+        if self.input(asked).low.is_some_and(|low| read < low) {
+            // Something was dropped, so the window may be smaller than it was.
+            self.most_read = read;
+        }
         if absurd(known + guess.value, reported) {
             return;
         }
+        self.most_read = self.most_read.max(read);
         match asked {
             Asked::Next { doubt, .. } if *doubt > 0.0 => {}
             Asked::Next { counts, noise, .. } => {

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! 1. A request that was already reported costs what was reported.
-//! 2. With a reported call, what came before it is not looked at, however long it is.
+//! 2. With a reported call, what came before it is not counted, however long it is.
 //! 3. A call that another model answered is not measured from: its tokens are others, and so is what is put around tools.
 
 use std::borrow::Cow;
@@ -171,6 +171,12 @@ fn images_in(message: &Message) -> f64 {
         _ => 0,
     });
     parts.sum::<usize>() as f64
+}
+
+/// How many tokens the largest message of a request may have: a token has at least one byte, and an image two thousand tokens at most.
+pub(crate) fn largest_message(request: &ModelRequest) -> u64 {
+    let most = |message: &Message| text_of(message).len() as u64 + 2_000 * images_in(message) as u64;
+    request.history.iter().map(|message| most(message)).max().unwrap_or(0)
 }
 
 /// All words of a message: what is said, called and returned.

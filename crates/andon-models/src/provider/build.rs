@@ -14,7 +14,7 @@ use crate::cut::CutPolicy;
 use crate::dialect::Dialect;
 use crate::gauge::{Gauge, book};
 use crate::http::{Protocol, Target};
-use crate::names::{Auth, Facts, UsageAsked};
+use crate::names::{Auth, Facts, TooLong, UsageAsked};
 use crate::secret::{Scrub, Secret};
 use crate::settings::{Settings, Thinking};
 
@@ -174,6 +174,12 @@ impl Builder {
             scrub: Scrub::new(&secrets),
         };
         let version = environment("OPENAI_API_VERSION").filter(|version| !version.is_empty());
+        // Another server under this provider's name may do otherwise, and so may the provider if the request asks for it.
+        let is_anothers = facts.base.is_some() && !is_own;
+        let too_long = match is_anothers || self.settings.extra.contains_key("truncation") {
+            true => TooLong::Unknown,
+            false => facts.too_long,
+        };
         let inner = Inner {
             facts,
             name: format!("{}/{}", facts.name, self.model),
@@ -187,7 +193,8 @@ impl Builder {
             may_ask: is_own || self.ask_anywhere,
         };
         let meter = self.meter.unwrap_or_else(|| {
-            Gauge::new(Arc::clone(book()), facts.name, &inner.target.model, facts.closing, inner.max_output())
+            let max_output = inner.max_output();
+            Gauge::new(Arc::clone(book()), facts.name, &inner.target.model, facts.closing, too_long, max_output)
         });
         Ok(HttpModel { inner: Arc::new(inner), meter })
     }
@@ -289,7 +296,7 @@ impl fmt::Debug for Builder {
 mod tests {
     use std::time::Duration;
 
-    use andon_runtime::{History, MeteredCall, Model, ModelRequest, RunId, Usage};
+    use andon_runtime::{History, Message, MeteredCall, Model, ModelRequest, Part, RunId, Usage};
 
     use super::*;
     use crate::names::ALL;
@@ -332,6 +339,31 @@ mod tests {
         for name in ["openai", "mistral", "openai-responses", "gemini", "ollama"] {
             assert_eq!(limit(name, |model| model.max_output(70)), Some(70), "{name}");
         }
+    }
+
+    #[test]
+    fn only_a_provider_that_refuses_what_is_too_long_is_taken_to_have_read_it_all() {
+        let certain = |name: &str, set: fn(Builder) -> Builder| {
+            let facts = ALL.iter().find(|facts| facts.name == name).unwrap();
+            let model = set(Builder::new(facts, "llama3.2").key("k")).build_in(&|_| None).unwrap();
+            let meter = model.meter().unwrap();
+            let history: Vec<_> = (0..400).map(|_| Message::user("A few plain words. ".repeat(10)).into()).collect();
+            let request = ModelRequest::new(RunId::new("r").unwrap(), 1, history);
+            let (answer, first_piece) = ([Part::text("Yes.")], Some(Duration::ZERO));
+            let call = MeteredCall::new(&request, None, &answer, false, first_piece, Duration::ZERO);
+            meter.prepare(&call);
+            meter.cut(&call, Usage::UNKNOWN).delivered.input.at_least()
+        };
+        let elsewhere = |model: Builder| model.base_url("http://127.0.0.1:1");
+        for name in ["openai", "openai-responses", "anthropic", "gemini", "deepseek", "groq", "mistral", "xai"] {
+            assert!(certain(name, |model| model) > 4_096, "{name}: {}", certain(name, |model| model));
+            assert!(certain(name, elsewhere) <= 512, "another server as {name}");
+        }
+        for name in ["ollama", "openrouter", "vllm", "llamacpp", "sglang"] {
+            assert!(certain(name, |model| model) <= 512, "{name}");
+        }
+        let slides = |model: Builder| model.extra("truncation", "auto");
+        assert!(certain("openai-responses", slides) <= 512, "it was asked to shorten");
     }
 
     #[test]

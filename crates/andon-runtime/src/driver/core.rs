@@ -33,7 +33,7 @@ pub(crate) struct RuntimeCore {
     pub(crate) restored_models: Mutex<HashSet<Arc<str>>>,
     /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
-    /// Runs whose lost call this process estimates or has estimated.
+    /// Runs whose lost call this process estimates or has estimated. One that it gave up is not among them.
     pub(crate) estimated: Mutex<HashSet<RunId>>,
     /// Held while a lost call is being estimated, so that only one is estimated at a time.
     pub(crate) estimating: tokio::sync::Mutex<()>,

@@ -4,8 +4,8 @@
 //!
 //! 1. A run never waits for a figure: whatever takes time comes after the run's end, as an addendum.
 //! 2. A call about which something is pending has one last word, after the run's end: better figures, or the same ones.
-//! 3. What is pending ends by itself, at its time limit, or when the runtime shuts down. A process that dies first
-//!    leaves a receipt that says until when the figures might have improved.
+//! 3. What is pending ends by itself, at its time limit, or when the runtime shuts down: then with what was learned by then,
+//!    if the work can say. A process that dies first leaves a receipt that says until when the figures might have improved.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +35,9 @@ use crate::session::SessionCore;
 
 /// How many bytes of what a model wrote after a cut are kept.
 const MAX_UNDELIVERED: usize = 1 << 20;
+
+/// How long work that was asked to end at once may go on.
+const FINISHING: Duration = Duration::from_millis(100);
 
 /// How long an estimate may take.
 pub(crate) const ESTIMATING: Duration = Duration::from_secs(60);
@@ -254,7 +257,7 @@ pub(crate) fn follow(
     let estimate = rough.map(|rough| rough.estimate_well(&services));
     live.services.door.spawn(async move {
         let learned = match afterwards {
-            Some(FollowUp { within, work, .. }) => patiently(&services, within, or_nothing(work)).await,
+            Some(afterwards) => finished(&services, afterwards).await,
             None => None,
         };
         if let Some(estimate) = estimate {
@@ -274,6 +277,17 @@ pub(crate) fn awaited(now: Stamp, what: Pending, within: Duration) -> Awaited {
 /// Waits until a time limit, or until what is being learned must be given up.
 pub(crate) async fn patiently<T>(services: &Services, within: Duration, work: impl Future<Output = T>) -> Option<T> {
     services.give_up().unless_given(timeout(within, work)).await?.ok()
+}
+
+/// What the work has learned at its end, or when it was asked to end because the program is about to exit.
+async fn finished(services: &Services, afterwards: FollowUp) -> Option<Findings> {
+    let FollowUp { within, work, finish, .. } = afterwards;
+    let mut work = std::pin::pin!(or_nothing(work));
+    if let Some(in_time) = services.give_up().unless_given(timeout(within, work.as_mut())).await {
+        return in_time.ok();
+    }
+    finish?();
+    timeout(FINISHING, work).await.ok()
 }
 
 /// The last word on what a call used.

@@ -24,7 +24,7 @@ use andon_core::receipt::Receipt;
 use super::aside::clean_up;
 use super::core::RuntimeCore;
 use super::stored::{append, fold, number, outcome_of, unreadable};
-use super::unaccounted::Unaccounted;
+use super::unaccounted::{self, Unaccounted};
 use super::{box_remains, judge};
 use crate::journal::{Batch, JournalError, JournaledRun};
 use crate::live::{Live, News, ToolDone};
@@ -186,6 +186,7 @@ impl Orphan {
             }
         };
         self.unaccounted = Unaccounted::of(&self.runtime, &last.progress);
+        unaccounted::keep(&self.runtime, &last.progress);
         let awaited = self.unaccounted.as_ref().map(|unaccounted| unaccounted.awaited);
         for event in close_lost(&last.progress, awaited) {
             last.add(event)?;

@@ -7,10 +7,12 @@
 //! 2. What is not on record is not claimed. Without the conversation there is no figure for the input, and without an agent that asks
 //!    the same model none at all. The agent's instructions and tools may have changed since: they are in the value, not in the bounds.
 //! 3. One call is estimated at a time, however many runs a dead process left open.
-//! 4. That a lost call is to be estimated is kept before its run settles, until it is done: if this process dies first, or has no
-//!    agent that asks the same model, a later one takes it up.
+//! 4. That a lost call is to be estimated is kept before its run settles, until the estimate is on record: if this process ends first,
+//!    or has no agent that asks the same model, a later one takes it up, for a month.
+//! 5. What a process had no time for, or could not read, is not recorded as unknown: it is left to the next try.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use andon_core::answer::written;
 use andon_core::event::{AddendumKind, Entry};
@@ -19,12 +21,14 @@ use andon_core::id::{RunId, SessionKey};
 use andon_core::message::{Message, Part};
 use andon_core::progress::RunProgress;
 use andon_core::request::RequestChange;
+use andon_core::time::Wall;
 use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use super::changes;
 use super::core::RuntimeCore;
-use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of, patiently};
+use super::metering::{CallEnd, ESTIMATING, Metered, Times, Unreported, awaited, meter_of};
 use crate::agent::AgentCore;
 use crate::journal::{HistoryBefore, JournalError, JournaledRun};
 use crate::live::observe::ShownAddendum;
@@ -37,6 +41,16 @@ const MOST: usize = 8 << 20;
 
 /// The kind of value that says that a run's lost call is still to be estimated. Its name is the run's id.
 const LOST_CALL: &str = "lost_call";
+/// For how long a lost call waits for an agent that asks the same model.
+const WAITS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What is kept of a lost call: who may estimate it, and since when it waits.
+#[derive(Serialize, Deserialize)]
+struct LostCall {
+    app: Arc<str>,
+    model: Arc<str>,
+    at: Wall,
+}
 
 /// A model call that was open, and of which nobody has said what it used.
 pub(crate) struct Unaccounted {
@@ -61,7 +75,7 @@ impl Unaccounted {
     pub(crate) fn of(runtime: &Arc<RuntimeCore>, progress: &RunProgress) -> Option<Self> {
         let open = progress.open_model().filter(|open| !open.accounted)?;
         let session = &progress.accepted().session;
-        let agent = runtime.agents.find(&session.app).filter(|agent| agent.model_name == open.model)?;
+        let agent = agent_of(runtime, &session.app, &open.model)?;
         meter_of(&*agent.model)?;
         let mut said = progress.messages().to_vec();
         let answer = match said.pop_if(|_| open.answered) {
@@ -93,10 +107,11 @@ impl Unaccounted {
         services.door.spawn_keeper(async move {
             let (runtime, run, session, call) =
                 (Arc::clone(&self.runtime), self.run.clone(), self.session.clone(), self.call);
-            let used = self.used().await;
-            record(&runtime, &run, &session, AddendumKind::UsageCorrected { call, used: Box::new(used) }).await;
-            // If it cannot be discarded now, the next process finds that it is done.
-            let _ = runtime.services.journal.shelf().discard(LOST_CALL, run.as_str()).await;
+            let recorded = match self.used().await {
+                Some(used) => record(&runtime, &run, &session, corrected(call, used)).await.is_ok(),
+                None => false,
+            };
+            conclude(&runtime, &run, recorded).await;
         });
     }
 
@@ -106,31 +121,43 @@ impl Unaccounted {
         if self.end == CallEnd::Lost {
             self.end = CallEnd::Cut;
         }
+        self.runtime.estimated.lock().insert(self.run.clone());
         let (live, services) = (Arc::clone(live), Arc::clone(&self.runtime.services));
         services.door.spawn_keeper(async move {
-            let call = self.call;
-            let used = Box::new(self.used().await);
-            // There is nobody to report a journal error to.
-            let _ = live.learn(AddendumKind::UsageCorrected { call, used }).await;
+            let (runtime, run, call) = (Arc::clone(&self.runtime), self.run.clone(), self.call);
+            let recorded = match self.used().await {
+                Some(used) => live.learn(corrected(call, used)).await.is_ok(),
+                None => false,
+            };
             drop(learning);
+            conclude(&runtime, &run, recorded).await;
         });
     }
 
-    /// The estimate; what was known before, if there is none in time.
-    async fn used(self) -> Used {
+    /// The estimate; what was known before, if there is none in time. `None` if there was no time for it, or nothing to make it from
+    /// could be read: then a later try may do better.
+    async fn used(self) -> Option<Used> {
         let (runtime, known) = (Arc::clone(&self.runtime), Used::cut(self.known));
-        let _alone = runtime.estimating.lock().await;
-        patiently(&runtime.services, ESTIMATING, self.estimate()).await.flatten().unwrap_or(known)
+        let estimating = async {
+            let _alone = runtime.estimating.lock().await;
+            timeout(ESTIMATING, self.estimate()).await
+        };
+        // Taken before it waits for its turn, so that those who wait give up, too.
+        match runtime.services.give_up().unless_given(estimating).await? {
+            Ok(estimated) => Some(estimated.ok()?.unwrap_or(known)),
+            Err(_) => Some(known),
+        }
     }
 
-    async fn estimate(self) -> Option<Used> {
+    /// `None` if its meter has no answer.
+    async fn estimate(self) -> Result<Option<Used>, JournalError> {
         let (runtime, known) = (&self.runtime, self.known);
-        let HistoryBefore { messages, unsettled, truncated } =
-            runtime.services.journal.history_before(&self.run, MOST).await.ok()??;
+        let Some(before) = runtime.services.journal.history_before(&self.run, MOST).await? else { return Ok(None) };
+        let HistoryBefore { messages, unsettled, truncated } = before;
         let is_whole = unsettled.is_empty() && !truncated;
         let history: History = messages.into_iter().chain(self.said.iter().cloned()).collect();
         let anchor = match is_whole {
-            true => find_anchor(runtime, &self.session, &self.agent.model_name, &history).await,
+            true => find_anchor(runtime, &self.session, &self.agent.model_name, &history).await?,
             false => None,
         };
         let is_anchored = anchor.is_some() && self.change.is_none();
@@ -144,19 +171,19 @@ impl Unaccounted {
             Some(change) => changes::apply(request, change),
             None => request,
         };
-        let used = self.ask(&request).await?;
+        let Some(used) = self.ask(&request).await else { return Ok(None) };
         if !is_whole {
             let without_input = |usage: Usage| known.output(usage.output).reasoning(usage.reasoning);
-            return Some(Used::new(without_input(used.delivered), without_input(used.billed)));
+            return Ok(Some(Used::new(without_input(used.delivered), without_input(used.billed))));
         }
         if is_anchored || known.input != Figure::UNKNOWN {
-            return Some(used);
+            return Ok(Some(used));
         }
         let bare = ModelRequest { instructions: None, tools: Arc::from([]), ..request };
-        let least = self.ask(&bare).await?;
+        let Some(least) = self.ask(&bare).await else { return Ok(None) };
         let bounded =
             |usage: Usage, least: Usage| usage.input(usage.input.low(usage.input.low.min(least.input.low)).high(None));
-        Some(Used::new(bounded(used.delivered, least.delivered), bounded(used.billed, least.billed)))
+        Ok(Some(Used::new(bounded(used.delivered, least.delivered), bounded(used.billed, least.billed))))
     }
 
     /// What its meter estimates if this was the request.
@@ -172,24 +199,55 @@ impl Unaccounted {
     }
 }
 
+fn corrected(call: u32, used: Used) -> AddendumKind {
+    AddendumKind::UsageCorrected { call, used: Box::new(used) }
+}
+
+/// Forgets a lost call whose estimate is on record. If it is not, this process or a later one may try again.
+async fn conclude(runtime: &RuntimeCore, run: &RunId, is_recorded: bool) {
+    if is_recorded {
+        // If it cannot be discarded now, the next process finds that it is done.
+        let _ = runtime.services.journal.shelf().discard(LOST_CALL, run.as_str()).await;
+    } else {
+        runtime.estimated.lock().remove(run);
+    }
+}
+
+/// The agent of this name, if it asks this model.
+fn agent_of(runtime: &RuntimeCore, app: &str, model: &str) -> Option<Arc<AgentCore>> {
+    runtime.agents.find(app).filter(|agent| *agent.model_name == *model)
+}
+
 /// Keeps that the open call of a run, if there is one, is to be estimated (invariant 4): handed to the journal before the run's end.
 pub(crate) fn keep(runtime: &RuntimeCore, progress: &RunProgress) {
     let Some(open) = progress.open_model().filter(|open| !open.accounted) else { return };
     let accepted = progress.accepted();
-    let asks_it = runtime.agents.find(&accepted.session.app).filter(|agent| agent.model_name == open.model);
-    if asks_it.is_some_and(|agent| meter_of(&*agent.model).is_none()) {
+    let (app, model) = (Arc::clone(&accepted.session.app), Arc::clone(&open.model));
+    if agent_of(runtime, &app, &model).is_some_and(|agent| meter_of(&*agent.model).is_none()) {
         return;
     }
+    let Ok(lost) = serde_json::to_value(LostCall { app, model, at: runtime.services.clock.now().wall }) else { return };
     // Not awaited: it is written in order, before what follows. Without it, the next process knows nothing of it.
-    drop(runtime.services.journal.shelf().keep(LOST_CALL, accepted.run.as_str(), json!({})));
+    drop(runtime.services.journal.shelf().keep(LOST_CALL, accepted.run.as_str(), lost));
 }
 
-/// Takes up the lost calls that an earlier process did not come to estimate. Those whose agent is not here are left.
+/// Takes up the lost calls that an earlier process did not come to estimate. Those whose agent is not here are left, for a month.
 pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
     let journal = &runtime.services.journal;
-    for (name, _) in journal.shelf().kept(LOST_CALL).await? {
-        let Ok(run) = RunId::new(&name) else { continue };
-        if runtime.estimated.lock().contains(&run) {
+    let now = runtime.services.clock.now().wall;
+    for (name, lost) in journal.shelf().kept(LOST_CALL).await? {
+        let run = RunId::new(&name).ok();
+        if run.as_ref().is_some_and(|run| runtime.estimated.lock().contains(run)) {
+            continue;
+        }
+        let waits = |lost: &LostCall| u128::from(now.0.saturating_sub(lost.at.0)) < WAITS.as_micros();
+        let lost = LostCall::deserialize(lost).ok().filter(waits);
+        let Some((run, lost)) = run.zip(lost) else {
+            drop(journal.shelf().discard(LOST_CALL, &name).await);
+            continue;
+        };
+        // Only those that can be estimated now are read.
+        if agent_of(runtime, &lost.app, &lost.model).is_none() {
             continue;
         }
         match journal.read(&run).await?.and_then(|stored| lost_call(&stored)) {
@@ -219,30 +277,42 @@ fn before_the_end(stored: &JournaledRun) -> Option<RunProgress> {
 }
 
 /// The call of a session that one to this model, with this history, is measured from.
-async fn find_anchor(runtime: &RuntimeCore, session: &SessionKey, model: &str, history: &History) -> Option<Anchor> {
+async fn find_anchor(
+    runtime: &RuntimeCore,
+    session: &SessionKey,
+    model: &str,
+    history: &History,
+) -> Result<Option<Anchor>, JournalError> {
     let journal = &runtime.services.journal;
-    let last = journal.last_reported(session).await.ok()??;
-    let said = journal.history(session).await.ok()?;
-    if journal.last_reported(session).await.ok()?? != last {
+    let Some(last) = journal.last_reported(session).await? else { return Ok(None) };
+    let said = journal.history(session).await?;
+    if journal.last_reported(session).await?.as_ref() != Some(&last) {
         // Another run has settled in between: its answers were counted in one and not in the other.
-        return None;
+        return Ok(None);
     }
-    let (asked, anchor) = recorded(&said, last)?;
+    let Some((asked, anchor)) = recorded(&said, last) else { return Ok(None) };
     // What later runs reported does not tell what this one was sent.
-    (*asked.model == *model && anchor.messages < history.len()).then_some(anchor)
+    Ok((*asked.model == *model && anchor.messages < history.len()).then_some(anchor))
 }
 
 /// Records what was learned about a run that is on record only, and tells observers.
-async fn record(runtime: &RuntimeCore, run: &RunId, session: &SessionKey, word: AddendumKind) {
+async fn record(
+    runtime: &RuntimeCore,
+    run: &RunId,
+    session: &SessionKey,
+    word: AddendumKind,
+) -> Result<(), JournalError> {
     let services = &runtime.services;
-    let recorded = services.add(run, services.clock.now(), word.clone()).await;
-    if recorded.is_err() || services.observers.is_empty() {
-        return;
+    services.add(run, services.clock.now(), word.clone()).await?;
+    if services.observers.is_empty() {
+        return Ok(());
     }
-    let Ok(Some(stored)) = services.journal.read(run).await else { return };
+    // It is on record; whether it can be read back is another matter.
+    let Ok(Some(stored)) = services.journal.read(run).await else { return Ok(()) };
     let facts: Vec<_> = stored.facts().cloned().collect();
     let place = stored.addenda.iter().rposition(|addendum| addendum.what == word);
     if let Some((earlier, [addendum, ..])) = place.and_then(|place| stored.addenda.split_at_checked(place)) {
         services.observers.addendum(&ShownAddendum { run, session, addendum, earlier, facts: &facts });
     }
+    Ok(())
 }

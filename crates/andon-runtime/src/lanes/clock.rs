@@ -56,7 +56,12 @@ impl TestClock {
 
     /// A clock of a later process: its wall time begins a day after the first one's.
     pub fn a_day_later() -> Self {
-        Self { began: Self::BEGINNING + 86_400_000_000, ..Self::new() }
+        Self::days_later(1)
+    }
+
+    /// The same, this many days later.
+    pub fn days_later(days: u64) -> Self {
+        Self { began: Self::BEGINNING + days * 86_400_000_000, ..Self::new() }
     }
 }
 

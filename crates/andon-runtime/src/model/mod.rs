@@ -136,12 +136,20 @@ pub struct FollowUp {
     pub within: Duration,
     /// The work itself. Dropping it closes whatever it has open.
     pub work: BoxFuture<Findings>,
+    /// Asks the work to end at once with what it has learned by now, because the program is about to exit.
+    pub finish: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl FollowUp {
     /// Work of this kind, which is given this much time.
     pub fn new(what: Pending, within: Duration, work: BoxFuture<Findings>) -> Self {
-        Self { what, within, work }
+        Self { what, within, work, finish: None }
+    }
+
+    /// The same with a way to ask it to end at once, with what it has learned by then.
+    #[must_use]
+    pub fn finish(self, finish: impl FnOnce() + Send + 'static) -> Self {
+        Self { finish: Some(Box::new(finish)), ..self }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage};
+use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage, Used};
 use andon_runtime::{
     Agent, AnchorSetup, AnswerDecision, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run,
     Runtime, Session, SessionKey,
@@ -111,6 +111,52 @@ async fn a_shutdown_gives_up_what_is_still_being_learned() {
     assert!(asked.elapsed() <= secs(10), "{:?}", asked.elapsed());
     assert_eq!(model.open(), 0, "the connection is closed");
     assert_eq!(run.receipt().unwrap().model_calls[0].pending, None, "and nobody is told to wait for it");
+}
+
+/// A model whose cut answers go on to be read until somebody asks for what came of it.
+struct Endless(ScriptedModel);
+
+struct EndlessAnswer(Box<dyn andon_runtime::Answer>);
+
+impl andon_runtime::Model for Endless {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn call(&self, request: andon_runtime::ModelRequest) -> Box<dyn andon_runtime::Answer> {
+        Box::new(EndlessAnswer(self.0.call(request)))
+    }
+}
+
+impl andon_runtime::Answer for EndlessAnswer {
+    fn poll_piece(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Piece, andon_runtime::ModelError>>> {
+        self.0.poll_piece(cx)
+    }
+
+    fn cut(self: Box<Self>) -> Option<andon_runtime::FollowUp> {
+        let (finish, finishing) = tokio::sync::oneshot::channel::<()>();
+        let work = Box::pin(async move {
+            finishing.await.unwrap();
+            let used = Usage::new().output(Figure::bounded(Some(70), None));
+            andon_runtime::Findings::new(Used::new(Usage::UNKNOWN, used))
+        });
+        let follow_up = andon_runtime::FollowUp::new(Pending::Draining, secs(300), work);
+        Some(follow_up.finish(move || finish.send(()).unwrap()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_keeps_what_a_drain_has_learned_so_far() {
+    let runtime = runtime();
+    let model = Endless(ScriptedModel::new([silent_after("One")]));
+    let session = Agent::builder().model(model).runtime(&runtime).open();
+    let (run, _) = cut(&session).await;
+    assert_eq!(runtime.shutdown(secs(10)).await, Ok(()));
+    let account = run.receipt().unwrap().model_calls[0].clone();
+    assert_eq!((account.pending, account.usage.billed.output.low), (None, Some(70)));
 }
 
 #[tokio::test(start_paused = true)]

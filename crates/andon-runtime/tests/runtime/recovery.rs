@@ -1,14 +1,14 @@
 //! After a crash every run is settled, open calls are unknown, nothing is run again, and the session goes on (P10).
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use andon_runtime::core::event::Entry;
 use andon_runtime::core::event::ModelEnd;
 use andon_runtime::core::message::{Cut, Part};
 use andon_runtime::core::usage::{Figure, Provenance};
 use andon_runtime::{
-    Answer, AnswerDecision, JournaledRun, Lesson, Meter, MeteredCall, Model, ModelLayer, ModelRequest, Recovered,
-    ResultDecision, RunDecision, Usage, Used,
+    Answer, AnswerDecision, JournaledRun, Lesson, Meter, MeteredCall, Model, ModelLayer, ModelRequest, Probe,
+    Recovered, ResultDecision, RunDecision, Usage, Used,
 };
 use andon_testkit::ScriptedMeter;
 use andon_testkit::check::{check_last_words, check_stored, read_all};
@@ -158,10 +158,7 @@ impl Model for StuckModel {
 #[tokio::test]
 async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_after_it() {
     let (journal, run) = cut_by_a_crash().await;
-    let (end, never) = channel();
-    let runtime = next_runtime_on(&journal);
-    let stuck = StuckModel(ScriptedModel::new([]), Arc::new(Stuck(Arc::default(), Mutex::new(never))));
-    let _agent = Agent::builder().name("a").model(stuck).runtime(&runtime).open();
+    let (runtime, _session, end) = with_a_stuck_meter(&journal);
     runtime.recover().await.unwrap();
     journal.crash();
 
@@ -182,6 +179,115 @@ async fn an_estimate_that_a_second_crash_came_before_is_made_by_the_process_afte
     }
     assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
     drop(end);
+}
+
+/// Asserts that a process with an agent that can estimate the lost call does so, and that nothing is left to do.
+async fn assert_estimated_next(journal: &TestJournal, run: &Run) {
+    let runtime = next_runtime_on(journal);
+    let model = ScriptedModel::new([]).metered(&Arc::default());
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).open();
+    runtime.recover().await.unwrap();
+    runtime.idle().await;
+    let receipt = runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap();
+    let account = &receipt.model_calls[0];
+    assert_eq!((account.pending, account.usage.delivered.output.value), (None, Some(4)), "{account:?}");
+    assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
+}
+
+/// The runtime of a later process, with an agent whose meter is stuck until the sender is dropped.
+fn with_a_stuck_meter(journal: &TestJournal) -> (Runtime, Session, Sender<()>) {
+    let (end, never) = channel();
+    let runtime = next_runtime_on(journal);
+    let stuck = StuckModel(ScriptedModel::new([]), Arc::new(Stuck(Arc::default(), Mutex::new(never))));
+    let session = Agent::builder().name("a").model(stuck).runtime(&runtime).open();
+    (runtime, session, end)
+}
+
+#[tokio::test]
+async fn an_estimate_that_a_shutdown_came_before_is_made_by_the_process_after_it() {
+    let (journal, run) = cut_by_a_crash().await;
+    let (runtime, _session, end) = with_a_stuck_meter(&journal);
+    runtime.recover().await.unwrap();
+    assert_eq!(runtime.shutdown(millis(200)).await, Err(1), "the meter's thread");
+    drop(end);
+    runtime.idle().await;
+    assert_estimated_next(&TestJournal::new(journal.durable(), None), &run).await;
+}
+
+#[tokio::test]
+async fn an_estimate_without_a_conversation_to_read_is_made_once_it_can_be_read() {
+    let (journal, run) = cut_by_a_crash().await;
+    journal.hide_history(Some(JournalError::Storage("busy".into())));
+    let runtime = next_runtime_on(&journal);
+    let model = ScriptedModel::new([]).metered(&Arc::default());
+    let _agent = Agent::builder().name("a").model(model).runtime(&runtime).open();
+    let account = async || {
+        runtime.recover().await.unwrap();
+        runtime.idle().await;
+        runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().model_calls[0].clone()
+    };
+    assert!(account().await.pending.is_some());
+    journal.hide_history(None);
+    let estimated = account().await;
+    assert_eq!((estimated.pending, estimated.usage.delivered.output.value), (None, Some(4)));
+}
+
+/// Panics when the driver is polled, once it is armed.
+#[derive(Default)]
+struct PanicOnPoll(AtomicBool);
+
+impl Probe for PanicOnPoll {
+    fn hit(&self, seam: &'static str) {
+        assert!(seam != "driver: poll" || !self.0.swap(false, Ordering::SeqCst), "on purpose");
+    }
+}
+
+#[tokio::test]
+async fn an_estimate_for_a_run_whose_driver_panicked_survives_a_crash() {
+    let (journal, probe) = (memory(), Arc::new(PanicOnPoll::default()));
+    let builder = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(Arc::new(TestClock::new()));
+    let runtime = builder.seed(1).probe(Arc::clone(&probe) as Arc<dyn Probe>).build();
+    let (end, never) = channel();
+    let model = ScriptedModel::new([vec![Act::usage(12, 0), Act::text("Half an answer"), Act::Silence]]);
+    let stuck = StuckModel(model, Arc::new(Stuck(Arc::default(), Mutex::new(never))));
+    let session = Agent::builder().name("a").model(stuck).runtime(&runtime).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
+    probe.0.store(true, Ordering::SeqCst);
+    run.cancel(Cancel::graceful());
+    assert!(run.outcome().await.receipt.model_calls[0].pending.is_some());
+    runtime.recover().await.unwrap();
+    journal.crash();
+    assert_estimated_next(&TestJournal::new(journal.durable(), None), &run).await;
+    drop(end);
+}
+
+#[tokio::test]
+async fn an_estimate_for_a_run_whose_driver_panicked_leaves_nothing_to_do() {
+    let (journal, probe) = (memory(), Arc::new(PanicOnPoll::default()));
+    let builder = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(Arc::new(TestClock::new()));
+    let runtime = builder.seed(1).probe(Arc::clone(&probe) as Arc<dyn Probe>).build();
+    let model = ScriptedModel::new([vec![Act::text("Half an answer"), Act::Silence]]).metered(&Arc::default());
+    let session = Agent::builder().name("a").model(model).runtime(&runtime).open();
+    let run = start_until_shown(&session, "Go.", "Half").await;
+    probe.0.store(true, Ordering::SeqCst);
+    run.cancel(Cancel::graceful());
+    let receipt = run.last_word().await.unwrap();
+    let account = &receipt.model_calls[0];
+    assert_eq!((account.pending, account.usage.delivered.output.value), (None, Some(4)));
+    runtime.idle().await;
+    assert_eq!(runtime.shelf().kept("lost_call").await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_lost_call_whose_agent_has_not_come_back_for_a_month_is_no_longer_looked_at() {
+    let (journal, run) = cut_by_a_crash().await;
+    next_runtime_on(&journal).recover().await.unwrap();
+    assert_eq!(journal.shelf().kept("lost_call").await.unwrap().len(), 1);
+    let clock = Arc::new(TestClock::days_later(32));
+    let runtime = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(clock).seed(3).build();
+    runtime.recover().await.unwrap();
+    assert_eq!(journal.shelf().kept("lost_call").await.unwrap(), []);
+    assert_eq!(runtime.find(run.id()).await.unwrap().unwrap().receipt().unwrap().revision, 0);
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@
 //! 1. A price is for a million tokens and has at most [`PRICE_DIGITS`] decimals, so that the cost of any number of tokens is a
 //!    whole number of trillionths.
 //! 2. If several names match a model, the longest counts; of two of the same length, the one without `*`.
-//!    A call costs what the model costs that answered it. A name that matches the model that was asked for as well, such as
-//!    `openai/*`, does not say which of the two was charged, so it is passed over and a shorter one may count. If no other name
-//!    matches the model that answered, the call costs what the model costs that was asked for.
+//!    A call costs what the model costs that answered it. A name that says only the provider, such as `openai/*`, and matches the
+//!    model that was asked for as well does not say which of the two was charged, so it is passed over and a shorter one may count.
+//!    If no other name matches the model that answered, the call costs what the model costs that was asked for.
 //! 3. A list has one currency. A price of 0 means free; a model that no name matches has no price.
 
 use std::collections::BTreeMap;
@@ -246,7 +246,8 @@ impl Prices {
             Some((provider, _)) => format!("{provider}/{name}"),
             None => name.to_owned(),
         });
-        let own = exact.and_then(|exact| self.find(|name| fits(name, &exact) && !fits(name, asked)));
+        let is_its = |name: &str, exact: &str| fits(name, exact) && !(is_any_model(name) && fits(name, asked));
+        let own = exact.and_then(|exact| self.find(|name| is_its(name, &exact)));
         own.or_else(|| self.find(|name| fits(name, asked)))
     }
 
@@ -268,6 +269,11 @@ fn fits(name: &str, model: &str) -> bool {
         Some(stem) => tail.starts_with(stem),
         None => tail == name,
     })
+}
+
+/// Whether a name matches whatever model there is, or whatever a provider has.
+fn is_any_model(name: &str) -> bool {
+    name.strip_suffix('*').is_some_and(|stem| stem.is_empty() || stem.ends_with('/'))
 }
 
 #[cfg(test)]

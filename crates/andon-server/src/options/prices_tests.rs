@@ -186,6 +186,19 @@ fn a_name_that_fits_the_router_as_well_hides_no_shorter_name_of_the_model_that_a
 }
 
 #[test]
+fn an_answer_from_a_larger_model_of_the_family_costs_what_the_family_costs() {
+    let list = Prices::new("USD").unwrap().with("gpt-5-mini", model_price("0.25", "0")).unwrap();
+    let list = list.with("gpt-5*", model_price("1.25", "0")).unwrap().with("gpt*", model_price("9", "0")).unwrap();
+    let cost = |answered: &str| {
+        let cost = list.cost_of_call("openai/gpt-5-mini", Some(answered), &without_cache(1_000_000, 0));
+        json!(cost)["value"].as_f64()
+    };
+    assert_eq!(cost("gpt-5-2025-08-07"), Some(1.25));
+    assert_eq!(cost("gpt-5-mini"), Some(0.25));
+    assert_eq!(cost("gpt-4o"), Some(9.0));
+}
+
+#[test]
 fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
     let usage = without_cache(1_000_000, 0);
     let events = [

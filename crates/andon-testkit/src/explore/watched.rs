@@ -111,7 +111,7 @@ impl Answer for WatchedAnswer {
 
     fn cut(self: Box<Self>) -> Option<FollowUp> {
         let Self { answer, open, .. } = *self;
-        let FollowUp { what, within, work, .. } = answer.cut()?;
+        let FollowUp { what, within, work, finish, .. } = answer.cut()?;
         // Draining holds the connection; looking up and counting have closed it.
         let open = (what == Pending::Draining).then_some(open);
         let work = Box::pin(async move {
@@ -119,7 +119,11 @@ impl Answer for WatchedAnswer {
             drop(open);
             learned
         });
-        Some(FollowUp::new(what, within, work))
+        let follow_up = FollowUp::new(what, within, work);
+        Some(match finish {
+            Some(finish) => follow_up.finish(finish),
+            None => follow_up,
+        })
     }
 }
 
