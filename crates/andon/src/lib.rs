@@ -157,9 +157,10 @@ pub mod model {
 pub mod journal {
     pub use andon_runtime::{
         Append, AppendDone, Attachment, BadHistory, Batch, BatchStanding, CALIBRATION, Digest, History, HistoryBefore,
-        HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournaledRun,
-        LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter, RunInfo, Scope,
-        SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap, title,
+        HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournalLayer,
+        JournaledRun, LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter,
+        RunInfo, Scope, SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap,
+        title,
     };
 }
 
