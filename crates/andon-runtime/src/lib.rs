@@ -21,7 +21,8 @@
 //! # }
 //! ```
 //!
-//! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
+//! Cancelled is an outcome, never an error. Programs depend on the crate `andon`, which has all of this and says what a stop keeps, and what it
+//! cannot promise.
 
 mod agent;
 mod driver;
