@@ -21,19 +21,14 @@ async fn delete_file(path: String) -> String {
 
 #[tokio::main]
 async fn main() -> Result {
-    let agent = Agent::builder().model(Practice::new().pace(Duration::from_millis(20))).tool(delete_file).build()?;
+    let agent = Agent::builder().model(Practice::new().pace(Duration::from_millis(10))).tool(delete_file).build()?;
     let chat = agent.new_session("me")?;
     let (mut lines, mut interrupts) = (lines(), signal(SignalKind::interrupt())?);
     while let Some(line) = ask("> ", &mut lines, &mut interrupts).await? {
         let run = chat.start(line)?;
         show(&run, &mut lines, &mut interrupts).await?;
         let outcome = run.outcome().await;
-        let (tokens, note) = (outcome.usage.delivered.output.at_least(), outcome.receipt.note.as_deref());
-        println!(
-            "\n[{}{}, {tokens} tokens]",
-            outcome.stop_reason(),
-            note.map(|note| format!(": {note}")).unwrap_or_default()
-        );
+        println!("\n[{}, {} tokens]", outcome.stop_reason(), outcome.usage.delivered.output.at_least());
     }
     if stdin().is_terminal() { Ok(()) } else { check(&chat).await }
 }
@@ -84,7 +79,7 @@ fn lines() -> Receiver<String> {
             }
             // When there is room for a line, the last one has been taken, and the story begins. Ctrl-C is in the middle of it.
             drop(lines.reserve().await);
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
             std::process::Command::new("kill").args(["-INT", &std::process::id().to_string()]).status().ok();
             lines.send("hello".to_owned()).await
         });

@@ -54,6 +54,14 @@ async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
     assert!(runtime.observer::<Panics>().is_none());
 }
 
+#[test]
+fn an_observer_is_found_whether_it_was_given_or_shared() {
+    let given = Runtime::builder().observer(Notes::default()).build();
+    let shared = Runtime::builder().observer(Panics).observer(Arc::new(Notes::default())).build();
+    assert!(given.observer::<Notes>().is_some() && shared.observer::<Notes>().is_some());
+    assert!(given.observer::<Panics>().is_none() && shared.observer::<Panics>().is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_panics_hurts_neither_the_run_nor_the_next_observer() {
     let notes = Arc::new(Notes::default());
