@@ -149,7 +149,7 @@ fn short_lanes(programs: &[Program]) -> Result<Vec<Work>> {
             stages.run("example stop_tree, its host killed", example("stop_tree").arg("--kill-host"))
         }),
     ];
-    let mut names = vec!["bank".to_owned()];
+    let mut names = vec!["backend".to_owned(), "bank".to_owned()];
     for package in ["andon", "andon-store", "andon-tools", "andon-models"] {
         names.extend(examples(package)?);
     }

@@ -2,7 +2,7 @@
 
 use andon_runtime::{Agent, ToolSpec};
 use andon_server::App;
-use andon_server::dialect::{Json, Path, Principal, Problem};
+use andon_server::dialect::{JsonBody, PathParams, Principal, Problem};
 use axum::extract::{RawQuery, State};
 use serde_json::{Map, Value, json};
 
@@ -11,27 +11,27 @@ use crate::core::Shared;
 /// ADK defines two agent languages, and its clients reject any other.
 const LANGUAGE: &str = "yaml";
 
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+pub(crate) async fn health() -> JsonBody<Value> {
+    JsonBody(json!({"status": "ok"}))
 }
 
-pub(crate) async fn version() -> Json<Value> {
+pub(crate) async fn version() -> JsonBody<Value> {
     let (version, compiler) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_RUST_VERSION"));
-    Json(json!({"version": version, "language": "rust", "language_version": compiler}))
+    JsonBody(json!({"version": version, "language": "rust", "language_version": compiler}))
 }
 
 /// All apps that can be run.
-pub(crate) async fn list(State(core): State<Shared>, _: Principal, RawQuery(query): RawQuery) -> Json<Value> {
+pub(crate) async fn list(State(core): State<Shared>, _: Principal, RawQuery(query): RawQuery) -> JsonBody<Value> {
     let apps = core.host.apps().all().into_iter().filter_map(|(name, app)| match app {
         App::Served { agent, description } => Some((name, agent, description)),
         App::Refused { .. } => None,
     });
     if !is_detailed(query.as_deref().unwrap_or_default()) {
-        return Json(apps.map(|(name, ..)| Value::from(name)).collect());
+        return JsonBody(apps.map(|(name, ..)| Value::from(name)).collect());
     }
     let apps: Vec<Value> =
         apps.map(|(name, agent, description)| app_info(&name, &agent, description.as_deref())).collect();
-    Json(json!({"apps": apps}))
+    JsonBody(json!({"apps": apps}))
 }
 
 fn is_detailed(query: &str) -> bool {
@@ -53,8 +53,8 @@ fn app_info(name: &str, agent: &Agent, description: Option<&str>) -> Value {
 pub(crate) async fn info(
     State(core): State<Shared>,
     _: Principal,
-    Path(app): Path<String>,
-) -> Result<Json<Value>, Problem> {
+    PathParams(app): PathParams<String>,
+) -> Result<JsonBody<Value>, Problem> {
     let (agent, description) = served(&core, &app)?;
     let description = description.unwrap_or_default();
     let mut info = app_info(&app, &agent, Some(&description));
@@ -69,7 +69,7 @@ pub(crate) async fn info(
     if let Value::Object(info) = &mut info {
         info.insert("agents".to_owned(), agents.into());
     }
-    Ok(Json(info))
+    Ok(JsonBody(info))
 }
 
 fn declaration(tool: &ToolSpec) -> Value {

@@ -13,7 +13,7 @@
 
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Attachment, SessionKey, StateChange};
-use andon_server::dialect::{Json, Path, Principal, Problem};
+use andon_server::dialect::{JsonBody, PathParams, Principal, Problem};
 use axum::extract::{RawQuery, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -138,29 +138,29 @@ async fn of_name(core: &Shared, key: &SessionKey, name: &str) -> Result<Vec<Vers
 pub(crate) async fn names(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<SessionPath>,
-) -> Result<Json<Value>, Problem> {
+    PathParams((app, user, session)): PathParams<SessionPath>,
+) -> Result<JsonBody<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     let mut all = of_session(&core, &key).await?;
     all.extend(of_user(&core, &key).await?);
     let mut names: Vec<String> = all.into_iter().map(|version| version.name).collect();
     names.sort();
     names.dedup();
-    Ok(Json(names.into()))
+    Ok(JsonBody(names.into()))
 }
 
 pub(crate) async fn save(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<SessionPath>,
+    PathParams((app, user, session)): PathParams<SessionPath>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
+) -> Result<JsonBody<Value>, Problem> {
     let (name, value, part) = valid::read(&body, order)?;
     let key = reach::session(&principal, &app, &user, &session)?;
     // Once begun, it runs to completion even if the client stops waiting.
     let shared = Shared::clone(&core);
     let saving = core.host.spawn(async move { put(&shared, &key, name, value, part).await });
-    saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(Json)
+    saving.await.map_err(|_| Problem::unavailable("journal", "the artifact was not saved: try again"))?.map(JsonBody)
 }
 
 /// What to save: the name, the metadata and the content.
@@ -307,9 +307,9 @@ impl<'a> WantedVersion<'a> {
 pub(crate) async fn look(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session, rest)): Path<(String, String, String, String)>,
+    PathParams((app, user, session, rest)): PathParams<(String, String, String, String)>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Value>, Problem> {
+) -> Result<JsonBody<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     let wanted = WantedVersion::read(&rest);
     let name = match wanted {
@@ -332,9 +332,9 @@ pub(crate) async fn look(
     let missing = |what: &str| Problem::not_found("no-such-artifact", what);
     if let WantedVersion::One(_) | WantedVersion::Version(..) = wanted {
         let version = one().ok_or_else(|| missing("Artifact not found"))?;
-        return Ok(Json(part_of(&core, &key, version).await?.ok_or_else(|| missing("Artifact not found"))?));
+        return Ok(JsonBody(part_of(&core, &key, version).await?.ok_or_else(|| missing("Artifact not found"))?));
     }
-    Ok(Json(match wanted {
+    Ok(JsonBody(match wanted {
         WantedVersion::Versions(_) => all.iter().map(|version| Value::from(version.number)).collect(),
         WantedVersion::AllMetadata(_) => all.iter().map(|version| version.metadata(&key)).collect(),
         _ => one().ok_or_else(|| missing("Artifact version not found"))?.metadata(&key),
@@ -361,8 +361,8 @@ fn version_of_query(query: &str) -> Result<Option<i64>, Problem> {
 pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session, name)): Path<(String, String, String, String)>,
-) -> Result<Json<Value>, Problem> {
+    PathParams((app, user, session, name)): PathParams<(String, String, String, String)>,
+) -> Result<JsonBody<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     let shared = Shared::clone(&core);
     let deleting = core.host.spawn(async move {
@@ -380,7 +380,7 @@ pub(crate) async fn delete(
         Ok::<_, Problem>(())
     });
     deleting.await.map_err(|_| Problem::unavailable("journal", "the artifact was not deleted: try again"))??;
-    Ok(Json(Value::Null))
+    Ok(JsonBody(Value::Null))
 }
 
 pub(crate) async fn no_memory(_: Principal, Body(body): Body) -> Problem {

@@ -9,7 +9,7 @@
 //! 4. A stop is almost never refused for its form: no body, `null` and unknown fields all mean the same.
 
 use andon_runtime::{Ending, Force, Reason, RunId, RunState};
-use andon_server::dialect::{Json, MAX_NOTE, MayWait, Path, Principal, Problem};
+use andon_server::dialect::{JsonBody, MAX_NOTE, MayWait, PathParams, Principal, Problem};
 use andon_server::{CancelOrder, Scope};
 use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -80,7 +80,7 @@ struct CancelledRun {
 pub(crate) async fn dispatch(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, name)): Path<SessionPath>,
+    PathParams((app, user, name)): PathParams<SessionPath>,
     MayWait(may_wait): MayWait,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -142,5 +142,5 @@ async fn cancel(
         settled: stopped.settled,
         cancelled: runs.collect(),
     };
-    Ok(Json(told).into_response())
+    Ok(JsonBody(told).into_response())
 }

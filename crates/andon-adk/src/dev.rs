@@ -3,7 +3,7 @@
 //! What only makes sense with Python files on the server's disk (the builder, tests, evaluations, deploying) does not exist here:
 //! lists are empty, and any request that would change something is refused.
 
-use andon_server::dialect::{Json, Path, Principal, Problem};
+use andon_server::dialect::{JsonBody, PathParams, Principal, Problem};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,11 +14,11 @@ use super::form::Body;
 use crate::core::Shared;
 
 /// Nobody is tracked here, whatever is asked.
-pub(crate) async fn consent() -> Json<Value> {
-    Json(json!({"telemetry": false}))
+pub(crate) async fn consent() -> JsonBody<Value> {
+    JsonBody(json!({"telemetry": false}))
 }
 
-pub(crate) async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Value>, Problem> {
+pub(crate) async fn set_consent(headers: HeaderMap, _: Body) -> Result<JsonBody<Value>, Problem> {
     if headers.get("x-adk-telemetry-request").is_none_or(|value| value != "true") {
         return Err(Problem::bad_request("no-header", "Forbidden: missing required security header"));
     }
@@ -29,11 +29,11 @@ pub(crate) async fn set_consent(headers: HeaderMap, _: Body) -> Result<Json<Valu
 pub(crate) async fn tree(
     State(core): State<Shared>,
     _: Principal,
-    Path(app): Path<String>,
-) -> Result<Json<Value>, Problem> {
+    PathParams(app): PathParams<String>,
+) -> Result<JsonBody<Value>, Problem> {
     let (agent, description) = served(&core, &app)?;
     let tools: Vec<Value> = agent.tools().iter().map(|tool| json!({"name": tool.name, "type": "tool"})).collect();
-    Ok(Json(json!({
+    Ok(JsonBody(json!({
         "name": app,
         "root_agent": {
             "name": agent.name(),
@@ -55,26 +55,26 @@ pub(crate) async fn tree(
 pub(crate) async fn pictures(
     State(core): State<Shared>,
     _: Principal,
-    Path(app): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({"": {"dotSrc": dot(&core, &app)?}})))
+    PathParams(app): PathParams<String>,
+) -> Result<JsonBody<Value>, Problem> {
+    Ok(JsonBody(json!({"": {"dotSrc": dot(&core, &app)?}})))
 }
 
 pub(crate) async fn picture(
     State(core): State<Shared>,
     _: Principal,
-    Path(app): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
+    PathParams(app): PathParams<String>,
+) -> Result<JsonBody<Value>, Problem> {
+    Ok(JsonBody(json!({"dotSrc": dot(&core, &app)?})))
 }
 
 /// The whole agent: the event itself says which part of the agent it is about.
 pub(crate) async fn event_picture(
     State(core): State<Shared>,
     _: Principal,
-    Path((app, ..)): Path<(String, String, String, String)>,
-) -> Result<Json<Value>, Problem> {
-    Ok(Json(json!({"dotSrc": dot(&core, &app)?})))
+    PathParams((app, ..)): PathParams<(String, String, String, String)>,
+) -> Result<JsonBody<Value>, Problem> {
+    Ok(JsonBody(json!({"dotSrc": dot(&core, &app)?})))
 }
 
 /// An agent and its tools as a Graphviz graph.
@@ -102,16 +102,16 @@ pub(crate) async fn no_builder_file() -> Response {
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], "").into_response()
 }
 
-pub(crate) async fn empty_list() -> Json<Value> {
-    Json(json!([]))
+pub(crate) async fn empty_list() -> JsonBody<Value> {
+    JsonBody(json!([]))
 }
 
-pub(crate) async fn no_eval_sets() -> Json<Value> {
-    Json(json!({"evalSetIds": []}))
+pub(crate) async fn no_eval_sets() -> JsonBody<Value> {
+    JsonBody(json!({"evalSetIds": []}))
 }
 
-pub(crate) async fn no_eval_results() -> Json<Value> {
-    Json(json!({"evalResultIds": []}))
+pub(crate) async fn no_eval_results() -> JsonBody<Value> {
+    JsonBody(json!({"evalResultIds": []}))
 }
 
 pub(crate) async fn no_metrics() -> Problem {

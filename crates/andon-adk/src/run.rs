@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use andon_runtime::{Cursor, Ending, Feed, FeedItem, Run, RunId, Scope, SessionKey, WhenBusy};
 use andon_server::App;
-use andon_server::dialect::{Json, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
+use andon_server::dialect::{JsonBody, Principal, Problem, Reading, RunOrder, json_bytes, refused_app, unauthorized};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -60,7 +60,7 @@ pub(crate) async fn run(
             let text = [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))];
             Ok((StatusCode::INTERNAL_SERVER_ERROR, text, "Internal Server Error").into_response())
         }
-        _ => Ok(Json(events).into_response()),
+        _ => Ok(JsonBody(events).into_response()),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{JournalError, Scope, SessionFilter, SessionId, SessionInfo, SessionKey, StateChange, StateMap};
-use andon_server::dialect::{Json, Path, Principal, Problem, SessionRead};
+use andon_server::dialect::{JsonBody, PathParams, Principal, Problem, SessionRead};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -52,7 +52,7 @@ impl Order {
 pub(crate) async fn create(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user)): Path<(String, String)>,
+    PathParams((app, user)): PathParams<(String, String)>,
     MaybeBody(body): MaybeBody,
 ) -> Result<Response, Problem> {
     let now = core.host.runtime().now();
@@ -169,7 +169,7 @@ fn view(key: &SessionKey, state: StateMap, events: Vec<AdkEvent>, last: f64) -> 
 pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<SessionPath>,
+    PathParams((app, user, session)): PathParams<SessionPath>,
 ) -> Result<Response, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     shown(&core, &key, core.host.read_session().await?, |_| true).await
@@ -179,7 +179,7 @@ pub(crate) async fn one(
 pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user)): Path<(String, String)>,
+    PathParams((app, user)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let key = reach::user(&principal, &app, &user)?;
     let filter = SessionFilter::new().tenant(key.tenant.to_string()).app(app).user(user).limit(MOST);
@@ -199,7 +199,7 @@ pub(crate) async fn list(
 pub(crate) async fn change(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<SessionPath>,
+    PathParams((app, user, session)): PathParams<SessionPath>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
     let delta = valid::read(&body, |body| body.needed_map("stateDelta").cloned().ok_or_else(noted))?;
@@ -223,9 +223,9 @@ pub(crate) async fn change_state(core: &Shared, key: &SessionKey, delta: StateMa
 pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, user, session)): Path<SessionPath>,
-) -> Result<Json<Value>, Problem> {
+    PathParams((app, user, session)): PathParams<SessionPath>,
+) -> Result<JsonBody<Value>, Problem> {
     let key = reach::session(&principal, &app, &user, &session)?;
     core.host.delete_session(&principal, key).await?;
-    Ok(Json(Value::Null))
+    Ok(JsonBody(Value::Null))
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use andon_runtime::{JournaledRun, RunFilter, RunId, SessionCopy, SessionKey};
-use andon_server::dialect::{Path, Principal, Problem};
+use andon_server::dialect::{PathParams, Principal, Problem};
 use andon_telemetry::names;
 use andon_telemetry::span::{self, Span};
 use axum::extract::State;
@@ -34,7 +34,7 @@ const ANSWERS: u64 = 32;
 pub(crate) async fn of_session(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, session)): Path<(String, String)>,
+    PathParams((app, session)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let reading = core.host.read_session().await?;
     let mut keys: Vec<SessionKey> = Vec::new();
@@ -101,7 +101,7 @@ fn shown(key: &SessionKey, run: &RunId, span: &Span) -> Value {
 pub(crate) async fn of_event(
     State(core): State<Shared>,
     principal: Principal,
-    Path((app, event)): Path<(String, String)>,
+    PathParams((app, event)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let reading = core.host.read_session().await?;
     let missing = || Problem::not_found("no-trace", "Trace not found");

@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 
-use andon_server::dialect::{Json, Problem, read_file};
+use andon_server::dialect::{JsonBody, Problem, read_file};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -39,8 +39,8 @@ pub(crate) async fn to_page() -> Redirect {
 }
 
 /// The page's first request (invariants 2 and 3).
-pub(crate) async fn config(headers: HeaderMap) -> Json<Value> {
-    Json(json!({"backendUrl": prefix(&headers).unwrap_or_default(), "telemetry": false}))
+pub(crate) async fn config(headers: HeaderMap) -> JsonBody<Value> {
+    JsonBody(json!({"backendUrl": prefix(&headers).unwrap_or_default(), "telemetry": false}))
 }
 
 /// The address of the server as the page sees it, if that has a path. Only the page knows it: a proxy may strip the path.

@@ -58,7 +58,7 @@ impl Db {
         let Some(file) = &self.file else { return Ok((runtime.build(), Address(None))) };
         let journal = SqliteJournal::open_with(file, &Options::new().program(program));
         let journal = Arc::new(journal.map_err(|error| with_advice(error, OpenFor::Running))?);
-        Ok((runtime.journal(Arc::clone(&journal) as _).build(), Address(Some(journal))))
+        Ok((runtime.journal(Arc::clone(&journal)).build(), Address(Some(journal))))
     }
 
     /// Opens it for reading, even while another process writes it; `None` if nothing was recorded yet.

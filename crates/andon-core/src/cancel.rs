@@ -73,6 +73,20 @@ impl CancelRequest {
 }
 
 /// The answer to one cancel request: what it did.
+///
+/// ```
+/// # use andon_core::cancel::ReplyKind;
+/// /// What a page says after its stop button was pressed: `told(reply.kind())`.
+/// fn told(kind: ReplyKind) -> &'static str {
+///     match kind {
+///         ReplyKind::Accepted | ReplyKind::Hardened | ReplyKind::AlreadyCancelling => "It is stopping.",
+///         ReplyKind::TooLate { .. } => "It had already ended.",
+///         _ => "Nothing runs there.",
+///     }
+/// }
+/// assert_eq!(told(ReplyKind::Accepted), "It is stopping.");
+/// assert_eq!(ReplyKind::NotFound.as_str(), "not_found");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]

@@ -91,6 +91,26 @@ impl Deref for Completed {
 }
 
 /// There is no finished answer: see [`Outcome::completed`]. Its text says how the run ended, why, and what to do.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use andon_core::cancel::Reason;
+/// # use andon_core::id::{RunId, SessionKey};
+/// # use andon_core::message::Message;
+/// # use andon_core::outcome::{Ending, Outcome};
+/// # use andon_core::receipt::Receipt;
+/// # use andon_core::usage::Used;
+/// # let receipt = Receipt::unknown(&RunId::new("r")?, &SessionKey::new("app", "ada", "monday")?);
+/// # let message = Some(Arc::new(Message::assistant("One, ")));
+/// # let ending = Arc::new(Ending::Cancelled { reason: Reason::Requested });
+/// # let outcome = Arc::new(Outcome::new(ending, message, Used::NONE, receipt));
+/// // Ada stopped the run. What it had said is in the error's outcome.
+/// if let Err(error) = outcome.completed() {
+///     assert!(error.to_string().starts_with("the run was cancelled: requested"));
+///     assert_eq!(error.outcome.text_so_far(), "One, ");
+/// }
+/// # Ok::<(), andon_core::id::IdError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", Why(outcome))]
 #[non_exhaustive]

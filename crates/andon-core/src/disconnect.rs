@@ -6,6 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// What happens to a run when the last feed that was opened on it closes. Nothing happens if none was ever opened.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use andon_core::disconnect::OnDisconnect;
+/// // `agent.prompt("…").on_disconnect(policy)`: a page that is reloaded within five seconds finds the run in progress.
+/// let policy = OnDisconnect::CancelAfterMs(5_000);
+/// assert_eq!(policy.patience(), Some(Duration::from_secs(5)));
+/// assert!(OnDisconnect::default().is_continue(), "by default nobody needs to read it");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]

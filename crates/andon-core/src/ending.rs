@@ -22,6 +22,20 @@ pub enum ModelStop {
 }
 
 /// How a run ended: the four outcomes.
+///
+/// ```
+/// # use andon_core::cancel::Reason;
+/// # use andon_core::outcome::Ending;
+/// # let ending = Ending::Cancelled { reason: Reason::Requested };
+/// // Ada stopped the run; this is its `outcome.ending`.
+/// let told = match &ending {
+///     Ending::Completed { .. } => "It is done.".to_owned(),
+///     Ending::Cancelled { reason } => format!("It was stopped: {}.", reason.as_str()),
+///     Ending::Failed(failure) => format!("It failed: {failure}."),
+///     _ => "Its process died.".to_owned(),
+/// };
+/// assert_eq!(told, "It was stopped: requested.");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]

@@ -5,6 +5,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// What a run may use. Reaching a limit pulls the run's cord, and the note of that request names the limit.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use andon_core::limits::Limits;
+/// let agents = Limits::new().deadline(Duration::from_secs(60)).turns(10);
+/// // A prompt may have limits of its own. Of each limit the smaller counts.
+/// let prompts = agents.tightened_by(Limits::new().turns(20).tokens(5_000));
+/// assert_eq!(prompts, Limits::new().deadline(Duration::from_secs(60)).turns(10).tokens(5_000));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Limits {

@@ -18,6 +18,17 @@ use crate::usage::{Awaited, Used};
 use fold::{Fold, Instant};
 
 /// What became of one tool call.
+///
+/// ```
+/// # use andon_core::id::CallId;
+/// # use andon_core::receipt::{CallAccount, Verdict};
+/// # let account = |tool: &str, verdict| Ok::<_, andon_core::id::IdError>(CallAccount::new(CallId::new(tool)?, tool, verdict));
+/// # let calls = [account("look", Verdict::Finished)?, account("send", Verdict::Unknown)?];
+/// // The run was stopped while it sent a parcel; these are its `outcome.receipt.calls`.
+/// let unsure: Vec<_> = calls.iter().filter(|call| call.verdict == Verdict::Unknown).map(|call| &*call.tool).collect();
+/// assert_eq!(unsure, ["send"], "look whether it was sent before you send it again");
+/// # Ok::<(), andon_core::id::IdError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]

@@ -17,6 +17,20 @@ use crate::event::{Approval, Event, HookPoint};
 use crate::id::CallId;
 
 /// A run's state, in the words of the API.
+///
+/// ```
+/// # use andon_core::standing::RunState;
+/// /// The stop button of a run: `button(run.state())`.
+/// fn button(state: RunState) -> Option<&'static str> {
+///     match state {
+///         RunState::Settled => None,
+///         RunState::Cancelling => Some("Stop now"),
+///         _ => Some("Stop"),
+///     }
+/// }
+/// assert_eq!(button(RunState::Waiting), Some("Stop"));
+/// assert_eq!(button(RunState::Settled), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(andon_whole), non_exhaustive)]

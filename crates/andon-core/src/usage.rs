@@ -34,6 +34,17 @@ pub fn fewest_tokens(answer: &[Part]) -> u64 {
 }
 
 /// The tokens of one model call or of a whole run.
+///
+/// ```
+/// # use andon_core::usage::{Figure, Usage};
+/// let finished = Usage::reported(1_200, 80);
+/// // This answer was cut before its provider had said what it wrote.
+/// let cut = Usage::new().input(Figure::reported(900));
+/// let both = finished.plus(cut);
+/// assert_eq!(both.input.value, Some(2_100));
+/// // Nobody knows all that was written: at least 80 tokens, and never 0 for what is unknown.
+/// assert_eq!((both.output.value, both.output.low), (None, Some(80)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]

@@ -4,19 +4,26 @@
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
 pub mod by_name;
-pub mod cut;
-pub mod decode;
+mod cut;
 mod dialect;
 mod gauge;
 mod http;
-pub mod lines;
 pub mod meter;
 pub mod names;
 pub mod provider;
-pub mod refusal;
-pub mod render;
-pub mod secret;
+mod refusal;
+mod secret;
 pub mod settings;
+
+// How requests are written and answers are read. Programs need none of it; the fuzzer, the benchmarks and the test kit reach it here, and
+// it may change in any version.
+#[doc(hidden)]
+pub mod decode;
+#[doc(hidden)]
+pub mod lines;
+#[doc(hidden)]
+pub mod render;
+#[doc(hidden)]
 pub mod sse;
 
 pub use by_name::by_name;

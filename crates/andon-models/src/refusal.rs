@@ -13,8 +13,7 @@ const LONGEST: usize = 600;
 
 /// What a provider said about an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct ProviderError {
+pub(crate) struct ProviderError {
     /// The provider's message.
     pub message: String,
     /// Its words for the kind of error: type, code and status, where it has them.
@@ -28,7 +27,7 @@ const RETRYABLE: ModelErrorKind = ModelErrorKind::Retryable { after: None };
 
 impl ProviderError {
     /// Reads an error object; `None` if there is none.
-    pub fn read(body: &Value) -> Option<Self> {
+    pub(crate) fn read(body: &Value) -> Option<Self> {
         // Gemini sends an array with one object when it was asked for a stream without SSE.
         let body = body.get(0).unwrap_or(body);
         let said = match body.get("error") {
@@ -55,7 +54,7 @@ impl ProviderError {
     }
 
     /// What can be done about it; `None` if its words do not say.
-    pub fn verdict(&self) -> Option<ModelErrorKind> {
+    pub(crate) fn verdict(&self) -> Option<ModelErrorKind> {
         let has =
             |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.eq_ignore_ascii_case(word)));
         if has(&OVERFLOW_KINDS) || is_overflow(&self.message) {
@@ -68,7 +67,7 @@ impl ProviderError {
     }
 
     /// The error in the middle of a stream, where there is no HTTP status.
-    pub fn in_stream(&self) -> ModelError {
+    pub(crate) fn in_stream(&self) -> ModelError {
         let by_status = |status: u16| if is_retryable(status) { RETRYABLE } else { ModelErrorKind::Fatal };
         let by_status = self.status.filter(|status| *status >= 400).map(by_status);
         // The provider had accepted the request: without a word about it, a retry may well succeed.
@@ -77,7 +76,7 @@ impl ProviderError {
     }
 
     /// The message, with the provider's word for the kind, cut to a length that can be shown.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let message = shorten(self.message.trim());
         match self.kinds.first().map(|kind| shorten(kind)) {
             Some(kind) if message.is_empty() => kind,

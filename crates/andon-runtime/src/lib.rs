@@ -21,7 +21,8 @@
 //! # }
 //! ```
 //!
-//! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
+//! Cancelled is an outcome, never an error. Programs depend on the crate `andon`, which has all of this and says what a stop keeps, and what it
+//! cannot promise.
 
 mod agent;
 mod driver;
@@ -64,6 +65,7 @@ pub use andon_core::standing::RunStanding;
 pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use journal::export::ImportError;
+pub use journal::layer::JournalLayer;
 pub use journal::memory::{MemoryJournal, MemoryJournalBuilder};
 pub use journal::reported::{LastReported, LookingBack};
 pub use journal::sessions::{

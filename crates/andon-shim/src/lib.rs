@@ -70,6 +70,10 @@ pub fn init() {
 }
 
 /// Names the `andon-shim` program, for a program that cannot call [`init`] first. It wins over `init`.
+///
+/// ```
+/// andon_shim::set_helper("/usr/libexec/andon-shim");
+/// ```
 pub fn set_helper(path: impl Into<PathBuf>) {
     *HELPER.write().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
 }

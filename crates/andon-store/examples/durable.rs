@@ -1,7 +1,5 @@
 //! A conversation that outlives its process: each turn of this loop is a program that starts, goes on, and ends.
 
-use std::sync::Arc;
-
 use andon_practice::Practice;
 use andon_runtime::{Agent, Runtime};
 use andon_store::SqliteJournal;
@@ -11,7 +9,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("andon.db");
     for prompt in ["Hello", "What did I say first?"] {
-        let runtime = Runtime::builder().journal(Arc::new(SqliteJournal::open(&path)?)).build();
+        let runtime = Runtime::builder().journal(SqliteJournal::open(&path)?).build();
         let agent = Agent::builder().name("guide").model(Practice::instant()).runtime(&runtime).build()?;
         // Agents first: a run that was waiting goes on with the agent of its name.
         let left = runtime.recover().await?;

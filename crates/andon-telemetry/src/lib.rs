@@ -8,7 +8,7 @@
 //! use andon_telemetry::{Figures, Logs};
 //!
 //! let figures = Figures::new();
-//! let runtime = Runtime::builder().observer(figures.clone()).observer(std::sync::Arc::new(Logs)).build();
+//! let runtime = Runtime::builder().observer(figures.clone()).observer(Logs).build();
 //! assert!(figures.render(&runtime).contains("andon_runs"));
 //! ```
 

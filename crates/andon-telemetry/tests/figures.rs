@@ -13,7 +13,7 @@ use andon_testkit::{Act, ScriptedModel, TestJournal, until};
 fn watched() -> (Arc<Figures>, Runtime) {
     let figures = Figures::new();
     let clock = Arc::new(TestClock::new());
-    let runtime = Runtime::builder().one_lane().seed(1).clock(clock).observer(Arc::clone(&figures) as _).build();
+    let runtime = Runtime::builder().one_lane().seed(1).clock(clock).observer(Arc::clone(&figures)).build();
     (figures, runtime)
 }
 
@@ -80,7 +80,7 @@ async fn a_stop_is_settled_when_it_is_on_disk_and_never_before_its_request_is() 
     let (figures, clock) = (Figures::new(), Arc::new(TestClock::new()));
     let journal = Arc::new(TestJournal::slow(None, Duration::from_millis(30)));
     let builder = Runtime::builder().journal(journal).one_lane().seed(1).clock(clock);
-    let runtime = builder.observer(Arc::clone(&figures) as _).build();
+    let runtime = builder.observer(Arc::clone(&figures)).build();
     let model = ScriptedModel::new([vec![Act::text("Half"), Act::Silence]]);
     let agent = Agent::builder().name("clerk").model(model).runtime(&runtime).build().unwrap();
     let run = agent.start("Go.").unwrap();
@@ -117,7 +117,7 @@ async fn a_tool_that_the_model_made_up_is_not_a_label() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leaked_work_is_counted_and_ends_when_its_late_result_comes() {
     let figures = Figures::new();
-    let runtime = Runtime::builder().observer(Arc::clone(&figures) as _).build();
+    let runtime = Runtime::builder().observer(Arc::clone(&figures)).build();
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let held = Arc::new(parking_lot::Mutex::new(held));
     let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel();

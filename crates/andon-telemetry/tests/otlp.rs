@@ -97,7 +97,7 @@ impl Watched {
         let figures = Figures::new();
         let traces = Traces::to(&collector, &figures).unwrap();
         let builder = Runtime::builder().journal(Arc::new(journal)).seed(seed);
-        let runtime = builder.observer(Arc::clone(&traces) as _).observer(Arc::clone(&figures) as _).build();
+        let runtime = builder.observer(Arc::clone(&traces)).observer(Arc::clone(&figures)).build();
         Self { receiver, traces, figures, runtime }
     }
 
@@ -284,7 +284,7 @@ async fn a_collector_that_is_not_there_delays_nothing_and_is_counted() {
     drop(nobody);
     let figures = Figures::new();
     let traces = Traces::to(&collector, &figures).unwrap();
-    let runtime = Runtime::builder().observer(Arc::clone(&traces) as _).build();
+    let runtime = Runtime::builder().observer(Arc::clone(&traces)).build();
     let agent = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime).build().unwrap();
     assert_eq!(agent.run("Go.").await.unwrap().stop_reason(), "end_turn");
     runtime.idle().await;

@@ -8,7 +8,7 @@ use andon::model::{ModelError, ModelStop, Piece, StreamModel};
 use andon::run::Provenance;
 use andon::{Agent, Cancel, FeedItem, Usage};
 use futures_util::stream;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ async fn next_piece(mut lines: Connected) -> Result<Option<(Piece, Connected)>, 
 type Connected = Lines<BufReader<TcpStream>>;
 
 /// What the provider writes: a JSON value on each line.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
     Text(String),
@@ -59,11 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let run = agent.start("Tell me a long story")?;
     let mut feed = run.feed();
-    while let Some(item) = feed.next().await {
-        if matches!(item, FeedItem::Delta(_)) {
-            break;
-        }
-    }
+    while !matches!(feed.next().await, Some(FeedItem::Delta(_)) | None) {}
     run.cancel(Cancel::graceful());
     let usage = run.outcome().await.usage;
     println!("cut: delivered {:?}, billed {:?}", usage.delivered.output, usage.billed.output);
@@ -77,16 +73,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn provide(listener: TcpListener) -> std::io::Result<()> {
     loop {
         let (mut socket, _) = listener.accept().await?;
-        tokio::spawn(async move {
-            let mut question = String::new();
-            BufReader::new(&mut socket).read_line(&mut question).await?;
-            let words = if question.contains("long") { 500 } else { 5 };
-            let told = (1..=words).flat_map(|word| [Line::Usage(3, word), Line::Text(format!("word {word} "))]);
-            for line in told.chain([Line::End]) {
-                sleep(Duration::from_millis(5)).await;
-                socket.write_all(format!("{}\n", json!(line)).as_bytes()).await?;
+        let mut question = String::new();
+        BufReader::new(&mut socket).read_line(&mut question).await?;
+        for word in 1..=if question.contains("long") { 500 } else { 5 } {
+            sleep(Duration::from_millis(5)).await;
+            let lines = format!("{}\n{}\n", json!({"usage": [3, word]}), json!({"text": format!("word {word} ")}));
+            if socket.write_all(lines.as_bytes()).await.is_err() {
+                break; // The answer was stopped.
             }
-            std::io::Result::Ok(())
-        });
+        }
+        let _ = socket.write_all(b"\"end\"\n").await;
     }
 }

@@ -22,7 +22,7 @@
 //!
 //! [`coming_from`] has it in the words of rig, of Strands Agents and of ADK.
 //!
-//! Cancelled is an outcome, never an error. What a stop keeps, and what it cannot promise, is in `docs/stopping.md`.
+//! Cancelled is an outcome, never an error: see [what a stop keeps](#what-a-stop-keeps-and-what-it-cannot-promise).
 //!
 //! This crate has no code of its own: depend on it, and on no other crate of Andon but `andon-testkit` in tests. Its root has the names
 //! that most programs use, [`prelude`] those that nearly every file uses, and a module has whatever belongs to one subject:
@@ -53,9 +53,35 @@
 //! | `telemetry` | `andon::telemetry`: figures, spans and logs of runs |
 //! | `otlp` | spans to an OpenTelemetry collector, in `andon::telemetry` |
 //! | `json-schema` | tools with any JSON schema, not only what is derived from Rust types |
+//!
+//! # What a stop keeps, and what it cannot promise
+//!
+//! A stop has taken effect when `cancel` returns: no piece of an answer is accepted any more, no tool starts, and no model is called, whatever
+//! the run is waiting for. The run then comes to rest, and settles when its outcome is recorded. What is kept:
+//!
+//! - every word that was shown, marked as cut, and the results of tools that had finished;
+//! - a conversation that every provider accepts: each tool call has one result, and the model is told next time what was stopped. The session
+//!   takes the next prompt at once;
+//! - a usage figure for each model call, with how it is known and within what bounds. Unknown is never 0;
+//! - a receipt: who stopped it, why and when, where it was cut, what became of each tool call.
+//!
+//! The connection to the model is closed. A tool is told through its [`Cord`] and has its grace, two seconds unless it says otherwise, to end by
+//! itself; then it is dropped. One that may have had an effect is [`Verdict::Unknown`], and nothing runs it again.
+//!
+//! What nobody can promise:
+//!
+//! - An effect that has happened is not undone: a parcel that was sent is sent. [`EffectId`](tool::EffectId) lets the other side make sure that
+//!   it happens at most once, and a tool may have a compensation.
+//! - A provider may bill a little past the cut.
+//! - A thread that blocks cannot be killed. It is left alone, and named in the receipt as leaked.
+//! - Nobody sees what another machine does after it was told to stop.
+//! - The default journal is in memory, and ends with its process. With one on disk (the feature `sqlite`) a run survives `kill -9`, but for the
+//!   last 50 ms of what was shown.
 
 #[cfg(any(doc, doctest))]
 pub mod coming_from;
+#[cfg(doctest)]
+mod wrong_programs;
 
 #[cfg(feature = "adk")]
 pub use andon_adk as adk;
@@ -157,9 +183,10 @@ pub mod model {
 pub mod journal {
     pub use andon_runtime::{
         Append, AppendDone, Attachment, BadHistory, Batch, BatchStanding, CALIBRATION, Digest, History, HistoryBefore,
-        HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournaledRun,
-        LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter, RunInfo, Scope,
-        SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap, title,
+        HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournalLayer,
+        JournaledRun, LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter,
+        RunInfo, Scope, SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap,
+        title,
     };
 }
 

@@ -36,9 +36,9 @@ impl Telemetry {
     }
 
     pub(super) fn watch(&self, runtime: RuntimeBuilder) -> RuntimeBuilder {
-        let runtime = runtime.observer(Arc::clone(&self.figures) as _).observer(Arc::new(Logs));
+        let runtime = runtime.observer(Arc::clone(&self.figures)).observer(Logs);
         match &self.traces {
-            Some(traces) => runtime.observer(Arc::clone(traces) as _),
+            Some(traces) => runtime.observer(Arc::clone(traces)),
             None => runtime,
         }
     }

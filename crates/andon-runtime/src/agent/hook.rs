@@ -20,6 +20,10 @@ pub use moments::{AfterModel, AfterRun, AfterTool, BeforeModel, BeforeRun, Befor
 /// What a hook may return: a decision of its moment, nothing, which means that the run goes on, or a future of either.
 ///
 /// `Kind` says which of these it is, and is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "this hook cannot return `{Self}`",
+    note = "return nothing, or a `{Decision}`, or a future of either"
+)]
 pub trait HookReply<Decision, Kind>: Send + 'static {
     /// The decision, once it is made.
     fn into_decision(self) -> BoxFuture<Decision>;

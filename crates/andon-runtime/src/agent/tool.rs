@@ -16,6 +16,10 @@ use crate::tool::{Returned, ToolError, ToolSpec, Work};
 ///
 /// Most tools are functions with `#[tool]` on them, or closures in a [`FnTool`](crate::FnTool). Implement this by hand for a tool that
 /// starts something which outlives a dropped future: a process, a remote call. See [`Work::cleanup`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "write #[andon::tool] before the function, or make a tool of a closure: andon::tool(\"name\", \"what it does\").run(..)"
+)]
 pub trait Tool: Send + Sync + 'static {
     /// Its name, its arguments, and how it is stopped.
     fn spec(&self) -> &Arc<ToolSpec>;

@@ -4,6 +4,7 @@
 //! batch at once and in order, and the [`Append`] that it returns only waits. Dropping an `Append` undoes nothing.
 
 pub(crate) mod export;
+pub(crate) mod layer;
 pub(crate) mod memory;
 pub(crate) mod reported;
 pub(crate) mod sessions;
@@ -29,6 +30,9 @@ use crate::journal::shelf::Shelf;
 use crate::lanes::BoxFuture;
 
 /// The ordered, durable log of events.
+///
+/// What goes around another journal is a [`JournalLayer`](crate::JournalLayer), which forwards what it does not change.
+/// `andon_testkit::conformance` checks these promises on a journal of your own.
 pub trait Journal: Send + Sync + 'static {
     /// Accepts a batch. Never blocks. Batches of one run become durable in the order in which they are given, whole or
     /// not at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the
@@ -109,6 +113,70 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Values that belong to no session.
     fn shelf(&self) -> &dyn Shelf;
+}
+
+// What it does not forward would be lost without a word.
+#[deny(clippy::missing_trait_methods)]
+impl<J: Journal + ?Sized> Journal for Arc<J> {
+    fn append(&self, batch: Batch) -> Append {
+        (**self).append(batch)
+    }
+
+    fn append_addendum(&self, run: &RunId, at: Stamp, what: AddendumKind) -> Append {
+        (**self).append_addendum(run, at, what)
+    }
+
+    fn keep_settled(&self, run: &RunId, at: Stamp) {
+        (**self).keep_settled(run, at);
+    }
+
+    fn keep_all(&self) -> BoxFuture<()> {
+        (**self).keep_all()
+    }
+
+    fn read(&self, run: &RunId) -> BoxFuture<Result<Option<JournaledRun>, JournalError>> {
+        (**self).read(run)
+    }
+
+    fn accounts(&self, runs: &[RunId]) -> BoxFuture<Result<Vec<Option<JournaledRun>>, JournalError>> {
+        (**self).accounts(runs)
+    }
+
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
+        (**self).history(session)
+    }
+
+    fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
+        (**self).last_reported(session)
+    }
+
+    fn history_before(&self, run: &RunId, most: usize) -> BoxFuture<Result<Option<HistoryBefore>, JournalError>> {
+        (**self).history_before(run, most)
+    }
+
+    fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        (**self).unsettled()
+    }
+
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
+        (**self).claim(run, from)
+    }
+
+    fn request_cancel(&self, run: &RunId, request: CancelRequest) -> BoxFuture<Result<RequestFate, JournalError>> {
+        (**self).request_cancel(run, request)
+    }
+
+    fn trouble(&self) -> Option<JournalError> {
+        (**self).trouble()
+    }
+
+    fn sessions(&self) -> &dyn Sessions {
+        (**self).sessions()
+    }
+
+    fn shelf(&self) -> &dyn Shelf {
+        (**self).shelf()
+    }
 }
 
 /// What was said before a run.

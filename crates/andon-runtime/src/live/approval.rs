@@ -16,6 +16,33 @@ use super::{DecideError, Decided, Live, PersonsAnswer};
 /// A call that waits for a person, with everything that the person must see.
 ///
 /// A decision is about exactly this call: an approval is bound to these arguments, and refused if the call has others.
+///
+/// ```
+/// use andon::{Agent, Event, FeedItem, Practice, tool};
+///
+/// /// Launches it.
+/// #[tool(needs_approval)]
+/// async fn launch() -> &'static str {
+///     "launched"
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder().model(Practice::instant()).tool(launch).build()?;
+/// let run = agent.start("Launch")?;
+/// let mut feed = run.feed();
+/// while let Some(item) = feed.next().await {
+///     if matches!(item, FeedItem::Fact(fact) if matches!(fact.event, Event::ApprovalRequested { .. })) {
+///         for call in run.approvals() {
+///             println!("{} wants {}", call.tool(), call.arguments());
+///             call.approve().by("ada").send()?;
+///         }
+///     }
+/// }
+/// assert!(run.outcome().await.completed()?.text().contains("launched"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct PendingApproval {
     live: Arc<Live>,

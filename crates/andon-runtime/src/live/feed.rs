@@ -134,6 +134,25 @@ struct FactForm<'a> {
 }
 
 /// Streamed text of one kind.
+///
+/// ```
+/// use andon::feed::Kind;
+/// use andon::{Agent, FeedItem, Practice};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder().model(Practice::instant()).build()?;
+/// let run = agent.start("Hello")?;
+/// let (mut feed, mut shown) = (run.feed(), String::new());
+/// while let Some(item) = feed.next().await {
+///     match item {
+///         FeedItem::Delta(delta) if delta.kind == Kind::Text => shown.push_str(&delta.text),
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(shown, run.outcome().await.text_so_far());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delta {

@@ -47,6 +47,26 @@ pub trait Observer: Any + Send + Sync {
     }
 }
 
+// What it does not forward would be lost without a word.
+#[deny(clippy::missing_trait_methods)]
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn fact(&self, seen: &ShownFact<'_>) {
+        (**self).fact(seen);
+    }
+
+    fn addendum(&self, learned: &ShownAddendum<'_>) {
+        (**self).addendum(learned);
+    }
+
+    fn stalled(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        (**self).stalled(run, session, why);
+    }
+
+    fn broken_off(&self, run: &RunId, session: &SessionKey, why: &JournalError) {
+        (**self).broken_off(run, session, why);
+    }
+}
+
 /// A fact that is shown.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -102,6 +122,15 @@ pub struct ShownAddendum<'a> {
     pub facts: &'a [Arc<Record>],
 }
 
+/// This observer, if it is of this type or shares one of this type.
+fn found<T: Observer>(observer: &Arc<dyn Observer>) -> Option<Arc<T>> {
+    let any: Arc<dyn Any + Send + Sync> = Arc::clone(observer) as _;
+    if let Some(shared) = any.downcast_ref::<Arc<dyn Observer>>() {
+        return found(shared);
+    }
+    any.downcast_ref::<Arc<T>>().cloned().or_else(|| any.downcast().ok())
+}
+
 /// The observers that a runtime was built with.
 #[derive(Default)]
 pub(crate) struct Observers {
@@ -126,10 +155,7 @@ impl Observers {
 
     /// The first of this type.
     pub(crate) fn find<T: Observer>(&self) -> Option<Arc<T>> {
-        self.all.iter().find_map(|observer| {
-            let any: Arc<dyn Any + Send + Sync> = Arc::clone(observer) as _;
-            any.downcast().ok()
-        })
+        self.all.iter().find_map(found)
     }
 
     pub(crate) fn fact(&self, seen: &ShownFact<'_>) {

@@ -39,10 +39,10 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Where runs are recorded; in memory by default.
+    /// Where runs are recorded; in memory by default. An `Arc` of a journal is one, too.
     #[must_use]
-    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = Some(journal);
+    pub fn journal(mut self, journal: impl Journal) -> Self {
+        self.journal = Some(Arc::new(journal));
         self
     }
 
@@ -62,10 +62,11 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Adds an observer, which is told every fact of every run when it is shown. Several are told in turn.
+    /// Adds an observer, which is told every fact of every run when it is shown. Several are told in turn. An `Arc` of an observer is one,
+    /// too, so a program can keep a handle on its own.
     #[must_use]
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observers.push(observer);
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Arc::new(observer));
         self
     }
 

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use andon_runtime::{Agent, Cancel, MemoryJournal, Message, Runtime, Session, SessionKey, TestClock};
+use andon_runtime::{
+    Agent, Append, Batch, BoxFuture, Cancel, Journal, JournalError, JournalLayer, MemoryJournal, Message, Runtime,
+    Session, SessionKey, TestClock,
+};
 use andon_testkit::{Act, ScriptedModel};
 
-use crate::common::passes_on::*;
 use crate::common::{LOCAL, Open as _};
 
 /// A journal in memory that counts what is appended, and whose history may never come.
@@ -20,21 +22,19 @@ struct CountingJournal {
     history_hangs: bool,
 }
 
-impl Journal for CountingJournal {
-    passes_on!(memory);
+impl JournalLayer for CountingJournal {
+    fn inner(&self) -> &dyn Journal {
+        &self.memory
+    }
 
     fn append(&self, batch: Batch) -> Append {
         self.appends.fetch_add(1, Ordering::SeqCst);
         self.memory.append(batch)
     }
 
-    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
+    fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         self.histories.fetch_add(1, Ordering::SeqCst);
         if self.history_hangs { Box::pin(std::future::pending()) } else { self.memory.history(session) }
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
-        self.memory.claim(run, from)
     }
 }
 
@@ -83,7 +83,7 @@ async fn cancel_while_the_history_is_being_read_stops_at_once() {
 async fn a_question_in_a_session_of_its_own_reads_no_history() {
     let journal = Arc::new(CountingJournal { history_hangs: true, ..CountingJournal::default() });
     let model = ScriptedModel::new([vec![Act::text("One."), Act::end()], vec![Act::text("Two."), Act::end()]]);
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).build();
     let agent = Agent::builder().model(model).runtime(&runtime).build().unwrap();
     let answers = [agent.run("One?").await.unwrap(), agent.run("Two?").await.unwrap()];
     assert_eq!(answers.map(|answer| answer.text_so_far()), ["One.", "Two."]);
@@ -98,7 +98,7 @@ async fn talk(runtime: &Runtime, session: &str) {
 }
 
 fn runtime_with_room(journal: &Arc<CountingJournal>, bytes: usize) -> Runtime {
-    Runtime::builder().journal(Arc::clone(journal) as Arc<dyn Journal>).warm_sessions(bytes).build()
+    Runtime::builder().journal(Arc::clone(journal)).warm_sessions(bytes).build()
 }
 
 #[tokio::test]

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_runtime::core::event::AddendumKind;
 use andon_runtime::core::usage::{Figure, Pending, Provenance, Usage, Used};
 use andon_runtime::{
-    Agent, AnchorSetup, AnswerDecision, CALIBRATION, Cancel, LastReported, MemoryJournal, Message, Outcome, Piece, Run,
-    Runtime, Session, SessionKey,
+    Agent, AnchorSetup, AnswerDecision, BoxFuture, CALIBRATION, Cancel, Journal, JournalError, JournalLayer,
+    LastReported, MemoryJournal, Message, Outcome, Piece, Run, Runtime, Session, SessionKey,
 };
 use andon_testkit::{Act, After, ScriptedMeter, ScriptedModel, tools::ToolLog};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::common::passes_on::*;
 use crate::common::{LOCAL, Open as _, memory, millis, next_runtime_on, runtime, runtime_on, secs};
 
 fn silent_after(text: &str) -> Vec<Act> {
@@ -391,23 +391,13 @@ async fn a_call_whose_output_nobody_reported_does_not_take_the_place_of_one_that
 /// A journal that cannot look for the last reported call.
 struct Forgetful(MemoryJournal);
 
-impl Journal for Forgetful {
-    passes_on!(0);
-
-    fn append(&self, batch: Batch) -> Append {
-        self.0.append(batch)
+impl JournalLayer for Forgetful {
+    fn inner(&self) -> &dyn Journal {
+        &self.0
     }
 
-    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
-        self.0.history(session)
-    }
-
-    fn last_reported(&self, _session: &SessionKey) -> Reading<Option<LastReported>> {
+    fn last_reported(&self, _session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
         Box::pin(std::future::ready(Err(JournalError::Unreadable("it is torn".into()))))
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
-        self.0.claim(run, from)
     }
 }
 

@@ -1,13 +1,13 @@
 //! A disk that fails or stalls: the stop still takes effect, the caller is told, and nothing that was durable becomes
 //! unreadable (P1, P10).
 
+use andon_runtime::JournalLayer;
 use andon_runtime::core::receipt::Verdict;
 use andon_testkit::check::{check_stored, read_all};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::common::held::{HeldJournal, is_answer, is_end, is_lump};
-use crate::common::passes_on::*;
 use crate::common::*;
 
 fn disk_full() -> JournalError {
@@ -102,13 +102,15 @@ impl Faulty {
     }
 
     fn runtime(self: &Arc<Self>) -> Runtime {
-        let shared = Arc::clone(self) as Arc<dyn Journal>;
+        let shared = Arc::clone(self);
         Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build()
     }
 }
 
-impl Journal for Faulty {
-    passes_on!(journal);
+impl JournalLayer for Faulty {
+    fn inner(&self) -> &dyn Journal {
+        &self.journal
+    }
 
     fn append(&self, batch: Batch) -> Append {
         match (self.does)(&batch) {
@@ -124,11 +126,7 @@ impl Journal for Faulty {
         }
     }
 
-    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
-        self.journal.history(session)
-    }
-
-    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let (journal, run, claims) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         self.claimed.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
@@ -354,7 +352,7 @@ async fn a_run_that_can_never_be_written_keeps_no_other_one_waiting() {
 fn a_run_that_is_being_settled_is_not_lost_with_its_callers_runtime() {
     let journal = Faulty::once(is_answer);
     journal.hold_claims();
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).build();
     let session = Agent::builder().model(ScriptedModel::new([says("Said.")])).runtime(&runtime).open();
     let tokio_runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let gone = tokio_runtime();
@@ -465,7 +463,7 @@ async fn a_disk_that_fails_once_under_streamed_text_leaves_a_session_that_goes_o
 #[tokio::test(start_paused = true)]
 async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() {
     let held = HeldJournal::new(is_lump);
-    let shared = Arc::clone(&held) as Arc<dyn Journal>;
+    let shared = Arc::clone(&held);
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     let model = ScriptedModel::new([vec![Act::text("One "), Act::Pause(millis(40)), Act::text("two."), Act::end()]]);
     let session = Agent::builder().model(model.clone()).runtime(&runtime).open();
@@ -483,7 +481,7 @@ async fn streamed_text_that_fails_late_fails_the_run_and_keeps_what_was_shown() 
 #[tokio::test(start_paused = true)]
 async fn usage_that_is_reported_while_the_disk_stalls_is_kept_also_if_the_disk_then_fails() {
     let held = HeldJournal::new(is_lump);
-    let shared = Arc::clone(&held) as Arc<dyn Journal>;
+    let shared = Arc::clone(&held);
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     let answer = vec![Act::text("One "), Act::Pause(millis(90)), Act::usage(40, 3), Act::Silence];
     let session = Agent::builder().model(ScriptedModel::new([answer])).runtime(&runtime).open();

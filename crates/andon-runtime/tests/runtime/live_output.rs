@@ -436,7 +436,7 @@ fn is_tool_end(entry: &Entry) -> bool {
 async fn what_a_tool_says_while_facts_are_on_their_way_comes_after_them_and_is_not_lost() {
     let journal = HeldJournal::new(is_tool_end);
     let clock = Arc::new(andon_runtime::TestClock::new());
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).one_lane().clock(clock).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).one_lane().clock(clock).build();
     let model = ScriptedModel::new([calls(&[("q", "quick"), ("c", "tool")]), says("Well.")]);
     let quick = tool("quick", |_| async { Ok("ok".into()) });
     let talks = tool("tool", talks);

@@ -6,7 +6,7 @@ use andon_runtime::{AnswerDecision, RequestDecision, RunDecision, SessionFilter,
 use crate::common::*;
 
 fn runtime_in(journal: &Arc<MemoryJournal>) -> Runtime {
-    Runtime::builder().journal(Arc::clone(journal) as _).one_lane().seed(1).warm_sessions(0).build()
+    Runtime::builder().journal(Arc::clone(journal)).one_lane().seed(1).warm_sessions(0).build()
 }
 
 fn agent_in(journal: &Arc<MemoryJournal>, answers: impl IntoIterator<Item = Vec<Act>>) -> Agent {

@@ -54,6 +54,14 @@ async fn an_observer_is_told_exactly_what_a_reader_of_the_feed_sees() {
     assert!(runtime.observer::<Panics>().is_none());
 }
 
+#[test]
+fn an_observer_is_found_whether_it_was_given_or_shared() {
+    let given = Runtime::builder().observer(Notes::default()).build();
+    let shared = Runtime::builder().observer(Panics).observer(Arc::new(Notes::default())).build();
+    assert!(given.observer::<Notes>().is_some() && shared.observer::<Notes>().is_some());
+    assert!(given.observer::<Panics>().is_none() && shared.observer::<Panics>().is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_panics_hurts_neither_the_run_nor_the_next_observer() {
     let notes = Arc::new(Notes::default());
@@ -86,7 +94,7 @@ impl Observer for Slow {
 async fn a_pull_and_a_reader_do_not_wait_for_an_observer() {
     let ((is_in, entered), (let_go, go_on)) = (channel(), channel());
     let slow = Slow { is_in: Mutex::new(is_in), go_on: Mutex::new(go_on) };
-    let runtime = Runtime::builder().observer(Arc::new(slow)).build();
+    let runtime = Runtime::builder().observer(slow).build();
     let session = Agent::builder().model(Practice::new()).runtime(&runtime).open();
     let run = session.start("Go.").unwrap();
     tokio::task::spawn_blocking(move || entered.recv().unwrap()).await.unwrap();
@@ -113,7 +121,7 @@ async fn the_end_that_recovery_writes_is_told_with_the_past_of_the_journal() {
 
     let notes = Arc::new(Notes::default());
     let durable = Arc::new(TestJournal::new(journal.durable(), None));
-    let next = Runtime::builder().journal(durable).observer(Arc::clone(&notes) as _).build();
+    let next = Runtime::builder().journal(durable).observer(Arc::clone(&notes)).build();
     next.recover().await.unwrap();
     let told = notes.0.lock().clone();
     let kinds: Vec<_> = told.iter().map(|record| record.event.kind()).collect();
@@ -141,7 +149,7 @@ impl Observer for Heard {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_the_outcome_is_there_every_observer_has_heard_that_the_run_has_settled() {
     let heard = Arc::new(Heard::default());
-    let runtime = Runtime::builder().observer(Arc::clone(&heard) as _).build();
+    let runtime = Runtime::builder().observer(Arc::clone(&heard)).build();
     let agent = Agent::builder().model(Practice::instant()).runtime(&runtime).build().unwrap();
     for _ in 0..100 {
         heard.settled.store(false, Ordering::SeqCst);

@@ -302,7 +302,7 @@ async fn a_detached_tool_that_has_not_begun_when_the_cord_is_pulled_never_begins
     // Its start is on its way to the disk when the pull comes.
     let (journal, log) = (HeldJournal::new(is_tool_start), ToolLog::new());
     let clock = Arc::new(TestClock::new());
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).one_lane().clock(clock).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).one_lane().clock(clock).build();
     let tool = tools::slow("tool", secs(10), &log).on_cancel(OnCancel::Detach);
     let model = ScriptedModel::new([calls(&[("c", "tool")])]);
     let session = Agent::builder().model(model).runtime(&runtime).tool(tool).open();

@@ -73,7 +73,7 @@ async fn recorded_waits_until_the_request_is_durable_and_the_reply_does_not() {
 /// A run whose end is decided and not durable yet, and a reply that came too late for it.
 async fn too_late_and_not_durable() -> (Arc<HeldJournal>, Run, Reply) {
     let journal = HeldJournal::new(is_end);
-    let shared = Arc::clone(&journal) as Arc<dyn Journal>;
+    let shared = Arc::clone(&journal);
     let runtime = Runtime::builder().journal(shared).one_lane().clock(Arc::new(TestClock::new())).seed(1).build();
     let session = Agent::builder().model(ScriptedModel::new([says("Done.")])).runtime(&runtime).open();
     let run = session.start("Go.").unwrap();

@@ -1,10 +1,9 @@
 //! A run that was waiting when its process died lives on: nothing of it was open, so nothing can happen twice (P10).
 
 use andon_runtime::core::event::Approval;
-use andon_runtime::{Fate, Recovered, StartError};
+use andon_runtime::{Fate, JournalLayer, Recovered, StartError};
 use andon_testkit::check::read_all;
 
-use crate::common::passes_on::*;
 use crate::common::*;
 
 const DONE: Ending = Ending::Completed { stop: ModelStop::EndTurn };
@@ -382,7 +381,7 @@ async fn nobody_is_let_into_a_session_while_it_is_deleted() {
     let journal = crate::common::held::HeldJournal::new(|entry| {
         entry.fact().is_some_and(|record| matches!(record.event, Event::RunSettled { .. }))
     });
-    let shared = Arc::clone(&journal) as Arc<dyn andon_runtime::Journal>;
+    let shared = Arc::clone(&journal);
     let clock = Arc::new(andon_runtime::TestClock::new());
     let runtime = Runtime::builder().journal(shared).one_lane().clock(clock).seed(1).build();
     let model = ScriptedModel::new([says_and_hangs("Busy")]);
@@ -442,20 +441,21 @@ impl Late {
     fn on(journal: &TestJournal) -> (Arc<Self>, Runtime) {
         let gate = || Arc::new(tokio::sync::Semaphore::new(0));
         let late = Arc::new(Self { journal: journal.clone(), claims: gate(), histories: gate() });
-        let shared = Arc::clone(&late) as Arc<dyn Journal>;
+        let shared = Arc::clone(&late);
         let builder = Runtime::builder().journal(shared).one_lane().clock(Arc::new(andon_runtime::TestClock::new()));
         (late, builder.seed(2).build())
     }
 }
 
-impl Journal for Late {
-    passes_on!(journal);
-
-    fn append(&self, batch: Batch) -> Append {
-        self.journal.append(batch)
+impl JournalLayer for Late {
+    fn inner(&self) -> &dyn Journal {
+        &self.journal
     }
 
-    fn history(&self, session: &andon_runtime::SessionKey) -> Reading<Vec<Arc<andon_runtime::Message>>> {
+    fn history(
+        &self,
+        session: &andon_runtime::SessionKey,
+    ) -> BoxFuture<Result<Vec<Arc<andon_runtime::Message>>, JournalError>> {
         let (reading, gate) = (self.journal.history(session), Arc::clone(&self.histories));
         Box::pin(async move {
             let history = reading.await;
@@ -464,7 +464,7 @@ impl Journal for Late {
         })
     }
 
-    fn claim(&self, run: &RunId, from: Epoch) -> Reading<Option<Epoch>> {
+    fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         let (journal, run, gate) = (self.journal.clone(), run.clone(), Arc::clone(&self.claims));
         Box::pin(async move {
             gate.acquire().await.unwrap().forget();
@@ -632,7 +632,7 @@ fn a_run_that_waits_is_left_as_it_is_when_the_tokio_runtime_of_its_driver_ends()
     let journal = Arc::new(andon_runtime::MemoryJournal::new());
     let tokio = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let first = tokio();
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as Arc<dyn Journal>).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).build();
     let builder = Agent::builder().model(ScriptedModel::new([calls(&[("g", "danger")])])).runtime(&runtime);
     let session = dangerous(builder, &ToolLog::new()).build().unwrap().session(LOCAL, "s").unwrap();
     let run = first.block_on(async {

@@ -172,7 +172,7 @@ async fn observers_are_told_the_instant_that_is_in_the_receipt() {
     let ends = Arc::new(Ends::default());
     let journal = TestJournal::slow(None, DISK);
     let builder = Runtime::builder().journal(Arc::new(journal.clone())).one_lane().clock(Arc::new(TestClock::new()));
-    let (_agent, run) = in_its_answer(&builder.seed(1).observer(Arc::clone(&ends) as _).build()).await;
+    let (_agent, run) = in_its_answer(&builder.seed(1).observer(Arc::clone(&ends)).build()).await;
     run.cancel(Cancel::graceful());
     let told = run.outcome().await.receipt.clone();
     settle_down().await;

@@ -1,6 +1,6 @@
 //! `POST /v1/runs/{run_id}/approvals/{call}`: a person approves or denies a tool call.
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::core::event::Approval;
 use andon_runtime::{CallId, DecideError, Digest, Event, FeedItem};
 use axum::extract::State;
@@ -13,7 +13,7 @@ use super::runs;
 use crate::access::principal::Principal;
 use crate::core::Shared;
 use crate::http::body::Body;
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, ProblemForm};
 
 /// A decision about a tool call that needs approval.
@@ -64,9 +64,9 @@ pub(crate) struct Decided {
 pub(crate) async fn decide(
     State(core): State<Shared>,
     principal: Principal,
-    Path((run, call)): Path<(String, String)>,
+    PathParams((run, call)): PathParams<(String, String)>,
     Body(request): Body<Decide>,
-) -> Result<Json<Decided>, Problem> {
+) -> Result<JsonBody<Decided>, Problem> {
     let call = CallId::new(call).map_err(|error| Problem::bad_id("call", &error))?;
     let run = runs::find(&core, &principal, &run).await?;
     let seen = run.feed_from(andon_runtime::Cursor { seq: run.seq(), byte: 0 });
@@ -85,7 +85,7 @@ pub(crate) async fn decide(
     let verdict = timeout(core.options.record_patience, on_record(seen, &call)).await.ok().flatten();
     match (request.decision, verdict.ok_or_else(not_recorded)?) {
         (Decision::Approve, Approval::Approved { .. }) | (Decision::Deny, Approval::Denied { .. }) => {
-            Ok(Json(Decided { run_id: run.id().to_string(), call: call.to_string(), decision: request.decision }))
+            Ok(JsonBody(Decided { run_id: run.id().to_string(), call: call.to_string(), decision: request.decision }))
         }
         // The driver ended before it received the decision; whatever ended the run also closed the call.
         _ => Err(DecideError::TooLate.into()),

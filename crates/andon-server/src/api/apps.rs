@@ -1,6 +1,6 @@
 //! `GET /v1/apps`: the apps that can be run.
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -34,7 +34,7 @@ pub(crate) struct AppView {
 
 /// List the apps.
 #[utoipa::path(get, path = "/v1/apps", tag = "apps", responses((status = 200, body = AppList)))]
-pub(crate) async fn list(State(core): State<Shared>, principal: Principal) -> Json<AppList> {
+pub(crate) async fn list(State(core): State<Shared>, principal: Principal) -> JsonBody<AppList> {
     let apps = core.apps.all().into_iter().map(|(app, what)| match what {
         App::Served { agent, description } => {
             AppView { app, model: Some(agent.model_name().to_owned()), description, refused: None }
@@ -43,5 +43,5 @@ pub(crate) async fn list(State(core): State<Shared>, principal: Principal) -> Js
             AppView { app, model: None, description: None, refused: Some(why_refused(&principal, why)) }
         }
     });
-    Json(AppList { apps: apps.collect() })
+    JsonBody(AppList { apps: apps.collect() })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
     CallId, Cancel, Ending, Event, Force, JournalError, Reason, Reply, ReplyKind, Run, RunId, RunState,
@@ -29,7 +29,7 @@ use crate::admission::order::CancelOrder;
 use crate::admission::tombstones::Tombstone;
 use crate::core::Shared;
 use crate::http::body::OptionalBody;
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, ProblemForm};
 use crate::http::slots::MayWait;
 use crate::options::cost::{Priced, priced};
@@ -122,7 +122,7 @@ pub(crate) async fn cancel_run(
     State(core): State<Shared>,
     principal: Principal,
     MayWait(may_wait): MayWait,
-    Path(run): Path<String>,
+    PathParams(run): PathParams<String>,
     OptionalBody(request): OptionalBody<CancelRun>,
 ) -> Result<Response, Problem> {
     let id = runs::id(&run)?;
@@ -190,7 +190,7 @@ pub(super) async fn run_to_completion<T: Send + 'static>(
 pub(crate) async fn cancel_call(
     State(core): State<Shared>,
     principal: Principal,
-    Path((run, call)): Path<(String, String)>,
+    PathParams((run, call)): PathParams<(String, String)>,
     OptionalBody(request): OptionalBody<CancelCall>,
 ) -> Result<Response, Problem> {
     let CancelCall { force, grace_ms, reason, note } = request;
@@ -204,7 +204,7 @@ pub(crate) async fn cancel_call(
     }
     recorded(&core, &run, &reply).await?;
     let status = if reply.is_stopping() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(Cancelled { call: Some(call), ..cancelled_view(&run, &reply) })).into_response())
+    Ok((status, JsonBody(Cancelled { call: Some(call), ..cancelled_view(&run, &reply) })).into_response())
 }
 
 /// Whether the run's model has asked for this call. The run's events show what happened to it only a little later.
@@ -311,7 +311,7 @@ async fn answer(core: &Shared, run: Run, reply: Reply, wait: bool) -> Response {
     }
     let is_over = !reply.is_stopping() || (wait && told.state == RunState::Settled);
     let status = if is_over { StatusCode::OK } else { StatusCode::ACCEPTED };
-    (status, Json(told)).into_response()
+    (status, JsonBody(told)).into_response()
 }
 
 /// What a cancel did, and the state of the run now.

@@ -33,7 +33,7 @@ use crate::access::principal::Principal;
 use crate::admission::apps::App;
 use crate::core::Shared;
 use crate::http::answers::holding;
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, Refusals};
 
 /// The approximate maximum size of the messages in bytes: more than models accept. Older messages are left out.
@@ -124,7 +124,7 @@ fn is_zero(number: &usize) -> bool {
 pub(crate) async fn conversation(
     State(core): State<Shared>,
     principal: Principal,
-    Path(run): Path<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Response, Problem> {
     let too_many =
         |_| Problem::too_many("too-many-requests", "too many conversations are being shown: try again later");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::core::message::Image;
 use andon_runtime::{
     Digest, Event, JournalError, Limits, Message, Part, Role, Run, RunId, Session, SessionKey, StartError, StateMap,
@@ -192,7 +192,7 @@ fn answer(
     let location = format!("runs/{}", events::encoded(run.id()));
     let unrecorded = || Problem::unavailable("journal", "the run is not on record yet");
     let view = RunView::of(run, principal).ok_or_else(unrecorded)?;
-    let mut response = (status, Json(view)).into_response();
+    let mut response = (status, JsonBody(view)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }

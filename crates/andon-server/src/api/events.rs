@@ -19,7 +19,7 @@ use crate::access::principal::{Principal, User, user_of};
 use crate::core::Shared;
 use crate::feed::presence::FeedWatcher;
 use crate::feed::{FeedSlot, Plain, ReadPermission, Reading, SSE_HEADERS, SseBody};
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::Query;
 use crate::http::socket::Written;
@@ -74,7 +74,7 @@ pub(crate) struct RunEventForm {
 pub(crate) async fn events(
     State(core): State<Shared>,
     principal: Principal,
-    Path(run): Path<String>,
+    PathParams(run): PathParams<String>,
     Query(from): Query<From>,
     method: Method,
     headers: HeaderMap,

@@ -10,8 +10,8 @@ use super::cancel::within;
 use crate::access::keys::{KeyError, KeyInfo, NewKey, NewlyMade};
 use crate::core::Shared;
 use crate::http::body::Body;
-use crate::http::json::Json;
-use crate::http::path::Path;
+use crate::http::json::JsonBody;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, ProblemForm, Refusals};
 
 /// A newly created key.
@@ -48,7 +48,7 @@ pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) 
         drop(keys.revoke(&info.id, core.runtime.now().wall, shelf));
         return Err(problem);
     }
-    Ok((StatusCode::CREATED, Json(MadeKey { key: key.show(), info })).into_response())
+    Ok((StatusCode::CREATED, JsonBody(MadeKey { key: key.show(), info })).into_response())
 }
 
 /// List the keys, including those that are no longer valid. The list does not contain the keys themselves.
@@ -56,8 +56,8 @@ pub(crate) async fn create(State(core): State<Shared>, Body(new): Body<NewKey>) 
     (status = 200, body = KeyList),
     (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(core): State<Shared>) -> Json<KeyList> {
-    Json(KeyList { keys: core.auth.keys.list() })
+pub(crate) async fn list(State(core): State<Shared>) -> JsonBody<KeyList> {
+    JsonBody(KeyList { keys: core.auth.keys.list() })
 }
 
 /// Revoke a key.
@@ -72,12 +72,15 @@ pub(crate) async fn list(State(core): State<Shared>) -> Json<KeyList> {
         (status = 503, description = "The key is revoked, but that is not on record yet", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn revoke(State(core): State<Shared>, Path(id): Path<String>) -> Result<Json<KeyInfo>, Problem> {
+pub(crate) async fn revoke(
+    State(core): State<Shared>,
+    PathParams(id): PathParams<String>,
+) -> Result<JsonBody<KeyInfo>, Problem> {
     let revoked = core.auth.keys.revoke(&id, core.runtime.now().wall, core.runtime.shelf());
     let unknown = || Problem::not_found("no-such-key", "there is no such key: GET /v1/keys lists them");
     let (info, recorded) = revoked.ok_or_else(unknown)?;
     within(core.options.record_patience, recorded).await?;
-    Ok(Json(info))
+    Ok(JsonBody(info))
 }
 
 impl From<KeyError> for Problem {

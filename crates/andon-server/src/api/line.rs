@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::{Force, Reason};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -78,8 +78,8 @@ pub(crate) struct ChangeLine {
 
 /// The state of the line.
 #[utoipa::path(get, path = "/v1/line", tag = "line", responses((status = 200, body = LineView)))]
-pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> Json<LineView> {
-    Json(view(&core, &principal))
+pub(crate) async fn status(State(core): State<Shared>, principal: Principal) -> JsonBody<LineView> {
+    JsonBody(view(&core, &principal))
 }
 
 /// The line as a principal may see it: the holds that apply to it, or all of them for an admin.
@@ -143,7 +143,7 @@ async fn open(
         // Removing the hold of an app that is gone is fine; if there was no hold, the name may be a typo.
         app_must_exist(core, principal, &Selector::of(scope)).await?;
     }
-    Ok(Json(view(core, principal)).into_response())
+    Ok(JsonBody(view(core, principal)).into_response())
 }
 
 async fn hold(
@@ -179,7 +179,7 @@ async fn hold(
     let status = stopped.as_ref().map_or(StatusCode::OK, CancelledMany::status);
     // A failed lookup does not undo the hold.
     let aim = if stopped.is_none() { look(core, principal, &selector).await.ok() } else { None };
-    Ok((status, Json(LineView { aim, stopped, ..view(core, principal) })).into_response())
+    Ok((status, JsonBody(LineView { aim, stopped, ..view(core, principal) })).into_response())
 }
 
 fn scope(principal: &Principal, request: &ChangeLine) -> Result<HoldScope, Problem> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::principal::Principal;
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use crate::http::problem::ProblemForm;
 
 /// The caller.
@@ -25,8 +25,8 @@ pub(crate) struct Me {
     (status = 200, body = Me),
     (status = "4XX", body = ProblemForm, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn me(principal: Principal) -> Json<Me> {
-    Json(Me {
+pub(crate) async fn me(principal: Principal) -> JsonBody<Me> {
+    JsonBody(Me {
         name: principal.name.to_string(),
         tenant: principal.tenant.to_string(),
         user: principal.own_user().to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::CALIBRATION;
 use andon_telemetry::Now;
 use axum::extract::State;
@@ -32,8 +32,8 @@ impl Health {
 
 /// Whether the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
-pub(crate) async fn healthz() -> Json<Health> {
-    Json(Health::OK)
+pub(crate) async fn healthz() -> JsonBody<Health> {
+    JsonBody(Health::OK)
 }
 
 /// Whether the server can receive requests. It is ready even while the line is held, because cancels must still get
@@ -49,9 +49,9 @@ pub(crate) async fn readyz(State(core): State<Shared>) -> Response {
     let unready = match core.runtime.journal_trouble() {
         _ if core.admission.is_draining() => Health { status: "shutting_down", detail: None },
         Some(trouble) => Health { status: "journal_failing", detail: Some(trouble.to_string()) },
-        None => return Json(Health::OK).into_response(),
+        None => return JsonBody(Health::OK).into_response(),
     };
-    (StatusCode::SERVICE_UNAVAILABLE, Json(unready)).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, JsonBody(unready)).into_response()
 }
 
 /// Metrics, in the format of Prometheus.
@@ -83,9 +83,9 @@ pub(crate) async fn metrics(State(core): State<Shared>) -> Response {
         (status = 503, description = "Temporarily unavailable", body = ProblemForm, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn usage(State(core): State<Shared>) -> Result<Json<Value>, Problem> {
+pub(crate) async fn usage(State(core): State<Shared>) -> Result<JsonBody<Value>, Problem> {
     let kept = core.runtime.shelf().kept(CALIBRATION).await?;
     let models: Map<String, Value> =
         kept.into_iter().filter_map(|(model, mut page)| Some((model, page.get_mut("standing")?.take()))).collect();
-    Ok(Json(json!({ "models": models })))
+    Ok(JsonBody(json!({ "models": models })))
 }

@@ -1,6 +1,6 @@
 //! `GET /v1/runs`: the runs in progress and the earlier ones.
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Run, RunFilter, RunId, RunState};
 use axum::extract::State;
@@ -11,7 +11,7 @@ use super::forms::{IdForm, ReceiptForm, RunView, StateForm};
 use crate::access::principal::Principal;
 use crate::access::scopes::Scope;
 use crate::core::Shared;
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 use crate::options::cost::{Priced, Spent, priced};
@@ -69,7 +69,7 @@ pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Query(which): Query<RunQuery>,
-) -> Result<Json<RunPage>, Problem> {
+) -> Result<JsonBody<RunPage>, Problem> {
     let limit = limit(which.limit)?;
     let is_settled = which.state.map(|state| state == RunState::Settled);
     if which.settled.is_some_and(|settled| is_settled.is_some_and(|is_settled| is_settled != settled)) {
@@ -77,7 +77,7 @@ pub(crate) async fn list(
     }
     let before = which.before.as_ref().map(RunId::new).transpose();
     let before = before.map_err(|error| Problem::bad_id("before", &error))?;
-    let nothing = || Ok(Json(RunPage { runs: Vec::new(), next: None }));
+    let nothing = || Ok(JsonBody(RunPage { runs: Vec::new(), next: None }));
     let Ok(user) = principal.listed(which.user) else { return nothing() };
     let before = match before {
         Some(before) if principal.allows(Scope::Admin) => Some(before),
@@ -115,7 +115,7 @@ pub(crate) async fn list(
     runs.truncate(limit);
     add_costs(&core, &mut runs).await?;
     let next = runs.last().filter(|_| has_more).map(|last| last.run_id.to_string());
-    Ok(Json(RunPage { runs, next }))
+    Ok(JsonBody(RunPage { runs, next }))
 }
 
 /// Get a run.
@@ -129,14 +129,14 @@ pub(crate) async fn list(
 pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
-    Path(run): Path<String>,
-) -> Result<Json<RunView>, Problem> {
+    PathParams(run): PathParams<String>,
+) -> Result<JsonBody<RunView>, Problem> {
     let id = id(&run)?;
     let view = view(&core, &principal, &id).await?.ok_or_else(unknown)?;
     let mut alone = [view];
     add_costs(&core, &mut alone).await?;
     let [view] = alone;
-    Ok(Json(view))
+    Ok(JsonBody(view))
 }
 
 /// A run that the principal may see, without its cost.
@@ -187,11 +187,11 @@ async fn add_costs(core: &Shared, views: &mut [RunView]) -> Result<(), Problem> 
 pub(crate) async fn receipt(
     State(core): State<Shared>,
     principal: Principal,
-    Path(run): Path<String>,
-) -> Result<Json<Priced>, Problem> {
+    PathParams(run): PathParams<String>,
+) -> Result<JsonBody<Priced>, Problem> {
     let run = find(&core, &principal, &run).await?;
     let receipt = run.receipt().ok_or_else(unknown)?;
-    Ok(Json(priced(core.options.prices.as_ref(), receipt)))
+    Ok(JsonBody(priced(core.options.prices.as_ref(), receipt)))
 }
 
 /// The error for a run that does not exist, and for a run that belongs to somebody else.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::{Force, Reason, Reply, Run, RunId, RunState, SessionKey};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -154,7 +154,7 @@ pub(crate) async fn cancel_many(
     let tenant = tenant(&principal, said.as_deref(), all)?;
     let selector = Selector { tenant, app, user, session };
     let cancelled = stop(&core, &principal, &selector, &how, wait && may_wait).await?;
-    Ok((cancelled.status(), Json(cancelled)).into_response())
+    Ok((cancelled.status(), JsonBody(cancelled)).into_response())
 }
 
 impl CancelledMany {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{Cancel, Message, RunFilter, SessionFilter, SessionInfo, SessionKey, StateMap};
 use axum::extract::State;
@@ -15,7 +15,7 @@ use super::forms::IdForm;
 use crate::access::principal::{Principal, forbidden};
 use crate::access::scopes::Scope;
 use crate::core::Shared;
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::{Problem, Refusals};
 use crate::http::query::{Query, limit};
 
@@ -110,13 +110,13 @@ pub(crate) async fn list(
     State(core): State<Shared>,
     principal: Principal,
     Query(which): Query<SessionQuery>,
-) -> Result<Json<SessionList>, Problem> {
+) -> Result<JsonBody<SessionList>, Problem> {
     let limit = limit(which.limit)?;
     let tenant = Some(principal.tenant.to_string());
-    let Ok(user) = principal.listed(which.user) else { return Ok(Json(SessionList { sessions: Vec::new() })) };
+    let Ok(user) = principal.listed(which.user) else { return Ok(JsonBody(SessionList { sessions: Vec::new() })) };
     let filter = SessionFilter::new().tenant(tenant).app(which.app).user(user).limit(limit);
     let sessions = core.runtime.list_sessions(filter).await?;
-    Ok(Json(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
+    Ok(JsonBody(SessionList { sessions: sessions.into_iter().map(Into::into).collect() }))
 }
 
 type SessionPath = (String, String, String);
@@ -143,11 +143,11 @@ fn unknown() -> Problem {
 pub(crate) async fn one(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<SessionPath>,
-) -> Result<Json<SessionState>, Problem> {
+    PathParams(name): PathParams<SessionPath>,
+) -> Result<JsonBody<SessionState>, Problem> {
     let state = core.runtime.state(&key(&principal, &name)?).await?.ok_or_else(unknown)?;
     let (app, user, session) = name;
-    Ok(Json(SessionState { app, user, session, state }))
+    Ok(JsonBody(SessionState { app, user, session, state }))
 }
 
 /// The messages of a session, from all runs that have settled.
@@ -162,7 +162,7 @@ pub(crate) async fn one(
 pub(crate) async fn history(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<SessionPath>,
+    PathParams(name): PathParams<SessionPath>,
 ) -> Result<Response, Problem> {
     let key = key(&principal, &name)?;
     core.runtime.state(&key).await?.ok_or_else(unknown)?;
@@ -183,7 +183,7 @@ pub(crate) async fn history(
 pub(crate) async fn delete(
     State(core): State<Shared>,
     principal: Principal,
-    Path(name): Path<SessionPath>,
+    PathParams(name): PathParams<SessionPath>,
 ) -> Result<StatusCode, Problem> {
     let key = key(&principal, &name)?;
     if delete_session(&core, &principal, key).await? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }

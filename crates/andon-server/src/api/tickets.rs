@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::access::principal::Principal;
 use crate::access::tickets::LIFE;
 use crate::core::Shared;
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use crate::http::problem::{Problem, Refusals};
 
 /// A ticket.
@@ -36,5 +36,5 @@ pub(crate) struct TicketView<'a> {
 pub(crate) async fn issue(State(core): State<Shared>, principal: Principal) -> Result<Response, Problem> {
     let ticket = core.auth.tickets.issue(&principal, core.runtime.now().wall)?;
     let expires_in_ms = u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX);
-    Ok((StatusCode::CREATED, Json(TicketView { ticket: ticket.show(), expires_in_ms })).into_response())
+    Ok((StatusCode::CREATED, JsonBody(TicketView { ticket: ticket.show(), expires_in_ms })).into_response())
 }

@@ -26,7 +26,7 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::http::json::Json;
+use crate::http::json::JsonBody;
 use crate::http::problem::Problem;
 use crate::options::Options;
 
@@ -77,7 +77,7 @@ impl SessionRead {
     ///
     /// Cancel safe: what it was making is dropped.
     pub async fn answer<T: Serialize>(self, make: impl FnOnce() -> T + Send + 'static) -> Result<Response, Problem> {
-        let written = tokio::task::spawn_blocking(move || Json(make()).into_response()).await;
+        let written = tokio::task::spawn_blocking(move || JsonBody(make()).into_response()).await;
         let defect = |_| Problem::unavailable("defect", "the session cannot be serialized: please report this");
         let mut response = written.map_err(defect)?;
         response.extensions_mut().insert(self);

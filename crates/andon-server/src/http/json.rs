@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::http::problem::Problem;
 
 /// A JSON answer.
-pub struct Json<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
-impl<T: Serialize> IntoResponse for Json<T> {
+impl<T: Serialize> IntoResponse for JsonBody<T> {
     fn into_response(self) -> Response {
         // Answers are plain data; a map with keys that are not strings would be a bug.
         let Ok(mut body) = serde_json::to_vec(&self.0) else {

@@ -26,7 +26,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rust_embed::Embed;
 
-use crate::http::path::Path;
+use crate::http::path::PathParams;
 use crate::http::problem::Problem;
 use crate::options::Options;
 
@@ -81,7 +81,7 @@ async fn index(State(options): State<Arc<Options>>, headers: HeaderMap) -> Resul
 
 async fn file(
     State(options): State<Arc<Options>>,
-    Path(file): Path<String>,
+    PathParams(file): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     served(&options, &file, &headers).await

@@ -67,7 +67,7 @@ impl Database {
     }
 
     pub(crate) fn runtime(&self) -> Runtime {
-        Runtime::builder().journal(Arc::clone(&self.journal) as _).build()
+        Runtime::builder().journal(Arc::clone(&self.journal)).build()
     }
 }
 

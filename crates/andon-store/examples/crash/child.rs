@@ -147,7 +147,7 @@ impl Life {
         if let Some(breaker) = &breaker {
             breaker.opened();
         }
-        let builder = Runtime::builder().journal(Arc::clone(&journal) as _).probe(Arc::clone(trigger) as _);
+        let builder = Runtime::builder().journal(Arc::clone(&journal)).probe(Arc::clone(trigger) as _);
         let runtime = if orders.one_lane { builder.one_lane().build() } else { builder.build() };
         let (witness, trigger) = (Arc::clone(witness), Arc::clone(trigger));
         Ok(Self { journal, runtime, witness, trigger, breaker, number: orders.life })

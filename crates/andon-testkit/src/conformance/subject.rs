@@ -18,8 +18,8 @@ pub struct Subject {
 
 impl Subject {
     /// A journal that is gone with its process.
-    pub fn in_memory(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, open: None }
+    pub fn in_memory(journal: impl Journal) -> Self {
+        Self { journal: Arc::new(journal), open: None }
     }
 
     /// A journal that can be opened again. `open` is called now, and whenever a case closes the journal; it keeps whatever

@@ -18,7 +18,7 @@ use super::dialect::Frame;
 use super::http2::MANY;
 use super::request::{Request, fits};
 use super::script::Script;
-use super::seen::{Closed, ClosedHow, Exchange, Progress, Seen};
+use super::seen::{Closed, ClosedHow, Exchange, Progress, SeenRequest};
 
 /// Scripts for one pattern of paths, or for all other paths.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(super) struct Counts {
 #[derive(Debug)]
 pub(super) struct Board {
     queues: Mutex<Vec<Queue>>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<SeenRequest>>,
     /// The length of `seen`.
     came: watch::Sender<usize>,
     counts: watch::Sender<Counts>,
@@ -97,7 +97,7 @@ impl Board {
     }
 
     /// Request number `number`, once it has come.
-    pub(super) async fn seen(&self, number: usize) -> Seen {
+    pub(super) async fn seen(&self, number: usize) -> SeenRequest {
         let mut came = self.came.subscribe();
         loop {
             came.mark_unchanged();
@@ -109,7 +109,7 @@ impl Board {
         }
     }
 
-    pub(super) fn all_seen(&self) -> Vec<Seen> {
+    pub(super) fn all_seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().clone()
     }
 
@@ -154,7 +154,7 @@ impl Connection {
         self.board.counts.send_modify(|counts| counts.open_streams += 1);
         let progress = watch::Sender::new(Progress::default());
         let mut all = self.board.seen.lock();
-        let seen = Seen(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
+        let seen = SeenRequest(Arc::new(Exchange { request, number: all.len(), connection: self.number, progress }));
         all.push(seen.clone());
         self.board.came.send_replace(all.len());
         (Recorder { seen, board: Arc::clone(&self.board), how: ClosedHow::ByServer }, script)
@@ -169,7 +169,7 @@ impl Drop for Connection {
 
 /// Writes down one exchange, for the server.
 pub(super) struct Recorder {
-    seen: Seen,
+    seen: SeenRequest,
     board: Arc<Board>,
     /// Who ends the answer, unless it is closed.
     how: ClosedHow,

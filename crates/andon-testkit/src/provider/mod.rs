@@ -2,14 +2,14 @@
 //!
 //! A [`BadProvider`] listens on a port of this machine, over HTTP/1.1 or over HTTP/2 in clear text with prior knowledge. Each
 //! request takes the next [`Script`]: a status, headers, and then steps that send frames, dribble, stall, flood, cut or reset.
-//! [`Dialect`] writes the frames of a [`Reply`] as that provider really sends them. [`Seen`] says what was asked, what was sent,
+//! [`Dialect`] writes the frames of a [`Reply`] as that provider really sends them. [`SeenRequest`] says what was asked, what was sent,
 //! and when the connection or stream was closed, so a test waits for a state and never for a while.
 //!
 //! # Invariants
 //!
 //! 1. The server notices in every step that the client went away, even while nothing is being sent: it always reads.
-//! 2. A request is [`Seen`] once it is whole, and gets exactly one [`Closed`], even if the provider itself is dropped.
-//! 3. By the time that [`Seen::closed`] returns, [`BadProvider::open_streams`] no longer counts that request.
+//! 2. A request is [`SeenRequest`] once it is whole, and gets exactly one [`Closed`], even if the provider itself is dropped.
+//! 3. By the time that [`SeenRequest::closed`] returns, [`BadProvider::open_streams`] no longer counts that request.
 //! 4. Nothing outlives the provider: dropping it ends every task and closes every socket.
 //! 5. What counts as sent has been written to the socket, and a cut or a reset comes after it, never before.
 
@@ -43,7 +43,7 @@ pub use lookup::Generation;
 pub use reply::{Call, Reply, Thought, Tokens, UsageWhen};
 pub use request::Request;
 pub use script::Script;
-pub use seen::{Closed, ClosedHow, Hangup, Seen};
+pub use seen::{Closed, ClosedHow, Hangup, SeenRequest};
 
 /// What a [`BadProvider`] speaks below the provider's own format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -158,12 +158,12 @@ impl BadProvider {
     /// # Cancel safety
     ///
     /// It only waits.
-    pub async fn seen(&self, number: usize) -> Seen {
+    pub async fn seen(&self, number: usize) -> SeenRequest {
         self.board.seen(number).await
     }
 
     /// Every request so far.
-    pub fn all_seen(&self) -> Vec<Seen> {
+    pub fn all_seen(&self) -> Vec<SeenRequest> {
         self.board.all_seen()
     }
 

@@ -161,7 +161,7 @@ impl Script {
         self.bytes(bytes.slice(..bytes.len() / 2))
     }
 
-    /// Names a place, for [`Seen::reached`](super::Seen::reached).
+    /// Names a place, for [`SeenRequest::reached`](super::SeenRequest::reached).
     pub fn mark(self, name: &str) -> Self {
         self.step(Step::Mark(name.to_owned()))
     }

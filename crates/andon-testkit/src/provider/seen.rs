@@ -68,9 +68,9 @@ pub(super) struct Progress {
 
 /// A request that the provider received, and what became of its answer. Dereferences to the [`Request`].
 #[derive(Clone)]
-pub struct Seen(pub(super) Arc<Exchange>);
+pub struct SeenRequest(pub(super) Arc<Exchange>);
 
-/// What [`Seen`] and the server share.
+/// What [`SeenRequest`] and the server share.
 pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) number: usize,
@@ -78,7 +78,7 @@ pub(super) struct Exchange {
     pub(super) progress: watch::Sender<Progress>,
 }
 
-impl Seen {
+impl SeenRequest {
     /// Which request it is, counted from 0.
     pub fn number(&self) -> usize {
         self.0.number
@@ -149,7 +149,7 @@ impl Seen {
     }
 }
 
-impl Deref for Seen {
+impl Deref for SeenRequest {
     type Target = Request;
 
     fn deref(&self) -> &Request {
@@ -157,9 +157,9 @@ impl Deref for Seen {
     }
 }
 
-impl fmt::Debug for Seen {
+impl fmt::Debug for SeenRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seen")
+        f.debug_struct("SeenRequest")
             .field("number", &self.0.number)
             .field("request", &self.0.request)
             .field("progress", &*self.0.progress.borrow())

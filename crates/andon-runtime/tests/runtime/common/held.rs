@@ -2,13 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use andon_runtime::core::event::{Entry, Event};
-use andon_runtime::core::message::Message;
-use andon_runtime::{AppendDone, SessionKey};
+use andon_runtime::core::event::{Entry, Epoch, Event};
+use andon_runtime::{Append, AppendDone, Batch, BoxFuture, Journal, JournalError, JournalLayer, RunId};
 use andon_testkit::TestJournal;
 use tokio::sync::oneshot;
 
-use super::passes_on::*;
 use super::{memory, millis};
 
 type Claimed = Result<Option<Epoch>, JournalError>;
@@ -89,8 +87,10 @@ impl HeldJournal {
     }
 }
 
-impl Journal for HeldJournal {
-    passes_on!(durable);
+impl JournalLayer for HeldJournal {
+    fn inner(&self) -> &dyn Journal {
+        &self.durable
+    }
 
     fn append(&self, batch: Batch) -> Append {
         self.with_line(|line| {
@@ -105,10 +105,6 @@ impl Journal for HeldJournal {
             line.waiting.push(Waiting::Append(batch, done));
             append
         })
-    }
-
-    fn history(&self, session: &SessionKey) -> Reading<Vec<Arc<Message>>> {
-        self.durable.history(session)
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Claimed> {

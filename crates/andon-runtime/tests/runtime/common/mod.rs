@@ -2,20 +2,20 @@
 #![allow(dead_code, unused_imports, reason = "each test program uses some of these")]
 
 pub(crate) mod held;
-pub(crate) mod passes_on;
 
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(crate) use std::time::Duration;
 
-pub(crate) use andon_runtime::core::event::{AddendumKind, Entry, Event, Refusal};
+pub(crate) use andon_runtime::core::event::{AddendumKind, Entry, Epoch, Event, Refusal};
 pub(crate) use andon_runtime::core::id::LOCAL;
 pub(crate) use andon_runtime::core::message::{Message, ResultStatus, Role, ToolResult};
 pub(crate) use andon_runtime::core::progress::Phase;
 pub(crate) use andon_runtime::{
-    Agent, AgentBuilder, CallDecision, Cancel, Cursor, Effect, Ending, Failure, FailureKind, FeedItem, FnTool,
-    Invocation, Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason, Receipt, ReplyKind,
-    Returned, Run, RunState, Runtime, Session, SessionKey, TestClock, ToolError, Verdict, WhenBusy, Work,
+    Agent, AgentBuilder, Append, Batch, BoxFuture, CallDecision, Cancel, Cursor, Effect, Ending, Failure, FailureKind,
+    FeedItem, FnTool, Invocation, Journal, JournalError, Limits, MemoryJournal, ModelStop, OnCancel, Outcome, Reason,
+    Receipt, ReplyKind, Returned, Run, RunId, RunState, Runtime, Session, SessionKey, TestClock, ToolError, Verdict,
+    WhenBusy, Work,
 };
 pub(crate) use andon_testkit::tools::{self, ToolLog};
 pub(crate) use andon_testkit::{Act, ScriptedModel, TestJournal, assert_nothing_lost, until, until_shown};

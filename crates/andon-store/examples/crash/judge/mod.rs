@@ -172,7 +172,7 @@ pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>>
 async fn check_stored_runs(copy: &Copy, book: &Book) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     let journal = Arc::new(SqliteJournal::open_to_read(copy.path())?);
-    let runtime = Runtime::builder().journal(Arc::clone(&journal) as _).build();
+    let runtime = Runtime::builder().journal(Arc::clone(&journal)).build();
     for run in book.runs.keys() {
         let id = RunId::new(run)?;
         let stored = journal.read(&id).await?.with_context(|| format!("{run} cannot be read"))?;
