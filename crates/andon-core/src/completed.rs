@@ -153,12 +153,12 @@ impl fmt::Display for Why<'_> {
 fn why_not_whole(stop: ModelStop) -> &'static str {
     match stop {
         ModelStop::MaxTokens => {
-            "the answer is not whole: the model stopped at its limit of tokens for one answer; what it wrote is kept in \
-             its outcome: raise the model's max_output, or ask in the same session for the rest"
+            "the model stopped at its limit of tokens for one answer, so the answer is not whole; its outcome has what it wrote: \
+             raise the model's max_output, or ask in the same session for the rest"
         }
         ModelStop::Refused => {
-            "the answer was refused: by the model, by its provider's filter, or by a hook of this program that withdrew it; \
-             what is left of it is in its outcome, and its events say who refused: change the prompt"
+            "the answer was refused by the model, its provider's filter or a hook of this program; its events say which, and its \
+             outcome has what is left of it"
         }
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::StopSequence => "the answer is whole",
     }
@@ -211,14 +211,17 @@ mod tests {
     #[test]
     fn half_an_answer_and_a_refused_one_are_errors_that_say_what_to_do() {
         let half = why_not(&outcome(Ending::Completed { stop: ModelStop::MaxTokens }));
-        assert!(half.starts_with("the answer is not whole: the model stopped at its limit of tokens"), "{half}");
+        assert!(
+            half.starts_with("the model stopped at its limit of tokens for one answer, so the answer is not whole"),
+            "{half}"
+        );
         assert!(half.ends_with("raise the model's max_output, or ask in the same session for the rest"), "{half}");
         let refused = why_not(&outcome(Ending::Completed { stop: ModelStop::Refused }));
         assert!(
-            refused.starts_with("the answer was refused: by the model, by its provider's filter, or by a hook"),
+            refused.starts_with("the answer was refused by the model, its provider's filter or a hook of this program"),
             "{refused}"
         );
-        assert!(refused.ends_with("change the prompt"), "{refused}");
+        assert!(refused.ends_with("its events say which, and its outcome has what is left of it"), "{refused}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::print::{write, write_line};
 use crate::records::no_run;
 use crate::show::receipt;
 
-/// Stops a run, a call, or all runs that match. A stop of what nobody has ever heard of has failed: the name may be mistyped.
+/// Stops a run, a call, or all runs that match. Stopping something unknown is an error: the name may be mistyped.
 pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
     let target = Target::find(&args.target).await?;
     let grace_ms = args.grace.map(|grace| u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));

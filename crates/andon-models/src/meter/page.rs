@@ -5,7 +5,7 @@
 //! 1. The call is predicted before anything is learned from it.
 //! 2. What the visible part does not explain (thinking that was not shown, tools that the provider ran) teaches nothing about counting.
 //! 3. Nor does a figure that cannot be true.
-//! 4. Of a request that may not have fitted into what a model can read, no more is certain than is left of the most that it has read.
+//! 4. If a request may have been shortened, its lower bound is at most what remains of the largest input reported.
 
 use andon_core::usage::{Figure, Provenance};
 use serde::{Deserialize, Serialize};

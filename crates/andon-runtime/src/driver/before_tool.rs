@@ -28,7 +28,7 @@ const POINT: HookPoint = HookPoint::BeforeTool;
 
 /// Where a hook stands among the hooks of a call.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
+struct HookPlace<'a> {
     /// The call as hooks had changed it, if that is what a person has approved (invariant 3).
     approved: Option<&'a ToolCall>,
     is_last: bool,
@@ -39,16 +39,16 @@ impl Driver {
     pub(super) async fn before_tool(&mut self, mut call: ToolCall) -> Result<Option<ToolCall>, JournalError> {
         let agent = Arc::clone(&self.agent);
         let was_approved = self.is_approved(&call);
-        let settled = (was_approved && !self.is_as_the_model_wrote(&call)).then(|| call.clone());
+        let approved_call = (was_approved && !self.is_as_the_model_wrote(&call)).then(|| call.clone());
         let hooks = &agent.hooks.before_tool;
-        for (place, hook) in hooks.iter().enumerate() {
+        for (number, hook) in hooks.iter().enumerate() {
             // Triage has already refused calls of tools that do not exist.
             let Some(tool) = self.tool(&call.name) else { return Ok(None) };
             if !self.may_call_hook(POINT) {
                 return Ok(None);
             }
-            let turn = Turn { approved: settled.as_ref(), is_last: place + 1 == hooks.len() };
-            let is_approved = turn.approved.map_or_else(|| self.is_approved(&call), |approved| *approved == call);
+            let place = HookPlace { approved: approved_call.as_ref(), is_last: number + 1 == hooks.len() };
+            let is_approved = place.approved.map_or_else(|| self.is_approved(&call), |approved| *approved == call);
             let spec = Arc::clone(tool.spec());
             let moment = |cord, session| BeforeTool::new(cord, session, call.clone(), spec, is_approved);
             match self.call_hook(POINT, hook, moment).await? {
@@ -57,7 +57,7 @@ impl Driver {
                     let why = format!("The program's own check crashed: {text}");
                     return Ok(self.refuse_by_hook(&call, &why));
                 }
-                HookReturn::Decided(verdict) => match self.decide_call(call, tool.spec(), verdict, turn) {
+                HookReturn::Decided(verdict) => match self.decide_call(call, tool.spec(), verdict, place) {
                     Some(decided) => call = decided,
                     None => return Ok(None),
                 },
@@ -67,7 +67,7 @@ impl Driver {
             // The last one has failed the run, or it is being stopped.
             return Ok(None);
         }
-        if settled.is_some_and(|approved| approved != call) {
+        if approved_call.is_some_and(|approved| approved != call) {
             // The last one has stopped the run after this turn, and said nothing about the call.
             self.refuse_by_hook(&call, "The run is being stopped.");
             return Ok(None);
@@ -87,7 +87,7 @@ impl Driver {
         call: ToolCall,
         tool: &ToolSpec,
         verdict: HookVerdict,
-        turn: Turn<'_>,
+        place: HookPlace<'_>,
     ) -> Option<ToolCall> {
         // The call may have been cancelled alone during the hook.
         if !self.is_ready(&call.id) {
@@ -95,7 +95,7 @@ impl Driver {
             return None;
         }
         match verdict {
-            HookVerdict::Change(Changed::Call { name, arguments }) => self.change_call(call, name, &arguments, turn),
+            HookVerdict::Change(Changed::Call { name, arguments }) => self.change_call(call, name, &arguments, place),
             HookVerdict::Deny(why) => {
                 self.finish_hook(POINT, HookEnd::Denied);
                 self.refuse_by_hook(&call, &why)
@@ -105,7 +105,7 @@ impl Driver {
                 self.answer_by_hook(&call, tool, output)
             }
             // Once a person has approved what comes of the hooks, nobody is asked about what it is on the way.
-            HookVerdict::Ask if turn.approved.is_none() && !self.is_approved(&call) => {
+            HookVerdict::Ask if place.approved.is_none() && !self.is_approved(&call) => {
                 self.finish_hook(POINT, HookEnd::Asked);
                 self.ask(&call)
             }
@@ -114,7 +114,7 @@ impl Driver {
             | HookVerdict::GoOn
             | HookVerdict::Change(_)
             | HookVerdict::Cancel(_)
-            | HookVerdict::Fail(_) => self.keep_call(call, turn),
+            | HookVerdict::Fail(_) => self.keep_call(call, place),
         }
     }
 
@@ -123,16 +123,16 @@ impl Driver {
         call: ToolCall,
         name: Option<String>,
         arguments: &Value,
-        turn: Turn<'_>,
+        place: HookPlace<'_>,
     ) -> Option<ToolCall> {
         let changed = call.clone().name(name.unwrap_or_else(|| call.name.clone())).arguments(arguments.to_string());
         if is_same(&call, &changed) {
-            return self.keep_call(call, turn);
+            return self.keep_call(call, place);
         }
         let refused = self.refusal(&changed, &[]);
-        if turn.approved.is_some() {
+        if place.approved.is_some() {
             // No hook is shown a call that cannot be made, so this is what has come of it.
-            return self.keep_call(changed, Turn { is_last: turn.is_last || refused.is_some(), ..turn });
+            return self.keep_call(changed, HookPlace { is_last: place.is_last || refused.is_some(), ..place });
         }
         self.finish_changed(POINT, Ok(Some(HookChange::Call { call: changed.clone() })));
         match refused {
@@ -147,9 +147,9 @@ impl Driver {
     }
 
     /// Goes on with the call as it is. After the last hook it must be the one that was approved, if hooks had changed that (invariant 3).
-    fn keep_call(&mut self, call: ToolCall, turn: Turn<'_>) -> Option<ToolCall> {
-        let as_approved = turn.approved.filter(|approved| is_same(approved, &call));
-        if turn.is_last && turn.approved.is_some() && as_approved.is_none() {
+    fn keep_call(&mut self, call: ToolCall, place: HookPlace<'_>) -> Option<ToolCall> {
+        let as_approved = place.approved.filter(|approved| is_same(approved, &call));
+        if place.is_last && place.approved.is_some() && as_approved.is_none() {
             let (id, tool) = (&call.id, &call.name);
             let why = format!(
                 "the hooks changed call {id} of {tool} again after a person had approved the changed call, so approval would never \

@@ -229,7 +229,7 @@ impl Driver {
                 self.finish_hook(point, HookEnd::Panicked);
                 return HookReturn::Panicked(text);
             }
-            // What comes of a call is known only when the last of its hooks has gone on.
+            // Only the last hook decides what becomes of a call.
             Some(AsideEnd::Returned(HookVerdict::GoOn))
                 if point != HookPoint::BeforeTool || self.is_told_to_stop(point) =>
             {

@@ -84,7 +84,7 @@ impl Metered {
         Some(Box::new(Self { meter, request: request.clone(), model: None, is_changed: false }))
     }
 
-    /// Takes from the answer what matters to its figures.
+    /// Reads the exact model, and whether a layer changed the answer.
     pub(crate) fn look_at(&mut self, answer: &dyn Answer) {
         self.model = Answerer::new(answer.model(), None).model.as_deref().map(str::to_owned);
         self.is_changed = answer.is_changed();

@@ -129,6 +129,7 @@ impl Orphan {
         let outcome = outcome_of(&progress, seen.iter().chain(&unseen), self.live.addenda(), Some(settled));
         // Taken before anybody can see the end and ask for the last word.
         let unaccounted = self.unaccounted.take().map(|unaccounted| (unaccounted, self.live.learning()));
+        unaccounted.iter().for_each(|(unaccounted, _)| unaccounted.reserve());
         self.live.tell_last(&unseen, settled);
         let messages = progress.messages();
         self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, outcome));

@@ -24,7 +24,7 @@ use andon_core::request::RequestChange;
 use andon_core::time::Wall;
 use andon_core::usage::{Awaited, Figure, Pending, Usage, Used};
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::changes;
 use super::core::RuntimeCore;
@@ -50,6 +50,14 @@ struct LostCall {
     app: Arc<str>,
     model: Arc<str>,
     at: Wall,
+}
+
+/// A request, as far as it is on record.
+struct Sent {
+    request: ModelRequest,
+    /// Whether all of the conversation before it is there.
+    is_whole: bool,
+    is_anchored: bool,
 }
 
 /// A model call that was open, and of which nobody has said what it used.
@@ -115,13 +123,17 @@ impl Unaccounted {
         });
     }
 
+    /// Says that this process estimates the call: before its run leaves the registry, so that [`take_up`] finds it in one of the two.
+    pub(crate) fn reserve(&self) {
+        self.runtime.estimated.lock().insert(self.run.clone());
+    }
+
     /// As [`begin`](Self::begin), for a run of this process, whose connection was closed when its driver died. Whoever waits for the
-    /// last word on the run waits until the guard is dropped.
+    /// last word on the run waits until the guard is dropped. The call is [reserved](Self::reserve) before.
     pub(crate) fn begin_for(mut self, live: &Arc<Live>, learning: Learning) {
         if self.end == CallEnd::Lost {
             self.end = CallEnd::Cut;
         }
-        self.runtime.estimated.lock().insert(self.run.clone());
         let (live, services) = (Arc::clone(live), Arc::clone(&self.runtime.services));
         services.door.spawn_keeper(async move {
             let (runtime, run, call) = (Arc::clone(&self.runtime), self.run.clone(), self.call);
@@ -140,18 +152,22 @@ impl Unaccounted {
         let (runtime, known) = (Arc::clone(&self.runtime), Used::cut(self.known));
         let estimating = async {
             let _alone = runtime.estimating.lock().await;
-            timeout(ESTIMATING, self.estimate()).await
+            let end = Instant::now() + ESTIMATING;
+            // Whoever cannot read in time has nothing to estimate from. A meter that has no answer in time has none.
+            let sent = timeout_at(end, self.sent()).await.ok()?.ok()?;
+            let estimated = match sent {
+                Some(sent) => timeout_at(end, self.estimate(sent)).await.ok().flatten(),
+                None => None,
+            };
+            Some(estimated.unwrap_or(known))
         };
         // Taken before it waits for its turn, so that those who wait give up, too.
-        match runtime.services.give_up().unless_given(estimating).await? {
-            Ok(estimated) => Some(estimated.ok()?.unwrap_or(known)),
-            Err(_) => Some(known),
-        }
+        runtime.services.give_up().unless_given(estimating).await?
     }
 
-    /// `None` if its meter has no answer.
-    async fn estimate(self) -> Result<Option<Used>, JournalError> {
-        let (runtime, known) = (&self.runtime, self.known);
+    /// What the model was sent, as far as that is on record; `None` if the run is gone.
+    async fn sent(&self) -> Result<Option<Sent>, JournalError> {
+        let runtime = &self.runtime;
         let Some(before) = runtime.services.journal.history_before(&self.run, MOST).await? else { return Ok(None) };
         let HistoryBefore { messages, unsettled, truncated } = before;
         let is_whole = unsettled.is_empty() && !truncated;
@@ -171,19 +187,25 @@ impl Unaccounted {
             Some(change) => changes::apply(request, change),
             None => request,
         };
-        let Some(used) = self.ask(&request).await else { return Ok(None) };
+        Ok(Some(Sent { request, is_whole, is_anchored }))
+    }
+
+    /// `None` if its meter has no answer.
+    async fn estimate(&self, sent: Sent) -> Option<Used> {
+        let (Sent { request, is_whole, is_anchored }, known) = (sent, self.known);
+        let used = self.ask(&request).await?;
         if !is_whole {
             let without_input = |usage: Usage| known.output(usage.output).reasoning(usage.reasoning);
-            return Ok(Some(Used::new(without_input(used.delivered), without_input(used.billed))));
+            return Some(Used::new(without_input(used.delivered), without_input(used.billed)));
         }
         if is_anchored || known.input != Figure::UNKNOWN {
-            return Ok(Some(used));
+            return Some(used);
         }
         let bare = ModelRequest { instructions: None, tools: Arc::from([]), ..request };
-        let Some(least) = self.ask(&bare).await else { return Ok(None) };
+        let least = self.ask(&bare).await?;
         let bounded =
             |usage: Usage, least: Usage| usage.input(usage.input.low(usage.input.low.min(least.input.low)).high(None));
-        Ok(Some(Used::new(bounded(used.delivered, least.delivered), bounded(used.billed, least.billed))))
+        Some(Used::new(bounded(used.delivered, least.delivered), bounded(used.billed, least.billed)))
     }
 
     /// What its meter estimates if this was the request.
@@ -237,7 +259,9 @@ pub(crate) async fn take_up(runtime: &Arc<RuntimeCore>) -> Result<(), JournalErr
     let now = runtime.services.clock.now().wall;
     for (name, lost) in journal.shelf().kept(LOST_CALL).await? {
         let run = RunId::new(&name).ok();
-        if run.as_ref().is_some_and(|run| runtime.estimated.lock().contains(run)) {
+        // In this order: a run of this process whose call is lost is reserved before it leaves the registry.
+        let is_ours = |run| runtime.registry.find_taken(run).is_some() || runtime.estimated.lock().contains(run);
+        if run.as_ref().is_some_and(is_ours) {
             continue;
         }
         let waits = |lost: &LostCall| u128::from(now.0.saturating_sub(lost.at.0)) < WAITS.as_micros();

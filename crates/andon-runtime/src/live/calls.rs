@@ -73,7 +73,7 @@ impl Live {
     }
 
     /// A call that may start needs a person's approval after all. Returns whether it still may start: nobody is asked once
-    /// the run was told to stop.
+    /// a pull has cut the turn.
     pub(crate) fn ask(&self, call: &CallId, arguments: Digest) -> bool {
         let mut inner = self.inner.lock();
         if !inner.stop.lets_the_turn_go_on() {

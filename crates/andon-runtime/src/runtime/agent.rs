@@ -239,7 +239,7 @@ pub enum AgentReply {
 }
 
 impl AgentReply {
-    /// It in one word: `armed`, or the reply of the first run that is stopping, or of the first run if none is.
+    /// The reply in one word: `armed`, or the reply of the first run that is stopping, or of the first run if none is.
     pub fn kind(&self) -> ReplyKind {
         match self {
             Self::Runs(replies) => kind_of_all(replies),

@@ -167,7 +167,7 @@ pub struct SessionReply {
 }
 
 impl SessionReply {
-    /// It in one word: `not_running` if no run was in the session; otherwise the reply of the first run that is
+    /// The reply in one word: `not_running` if no run was in the session; otherwise the reply of the first run that is
     /// stopping, or of the first run if none is.
     pub fn kind(&self) -> ReplyKind {
         kind_of_all(&self.runs)

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. A run is in the registry from before its driver starts until its end is shown. It leaves in the same stretch in
-//!    which it is shown, under this lock: one that is not visibly over is always found, and one that is, never.
+//!    which it is shown, under this lock: a run is found until its end is visible, and never after that.
 //! 2. Whether an agent is armed and which of its runs are in progress are decided under one lock: a run that starts
 //!    while its agent is cancelled is either found by the cancel or takes the arm, never neither.
 

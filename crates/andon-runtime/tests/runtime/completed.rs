@@ -63,7 +63,7 @@ async fn a_lost_run_gives_an_error_that_says_where_to_look() {
 async fn an_answer_that_reached_the_limit_of_tokens_is_an_error_that_has_the_half_answer() {
     let half = vec![Act::text("Half an "), Act::usage(10, 2), Act::Piece(Piece::End(ModelStop::MaxTokens))];
     let error = not_completed(&scripted([half]).open()).await;
-    assert!(error.to_string().starts_with("the answer is not whole: "), "{error}");
+    assert!(error.to_string().contains("so the answer is not whole"), "{error}");
     assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("max_tokens", "Half an "));
 }
 
@@ -71,13 +71,13 @@ async fn an_answer_that_reached_the_limit_of_tokens_is_an_error_that_has_the_hal
 async fn a_refusal_is_an_error_also_when_a_hook_has_withdrawn_the_answer() {
     let refused = vec![Act::text("I cannot "), Act::usage(10, 2), Act::Piece(Piece::End(ModelStop::Refused))];
     let error = not_completed(&scripted([refused]).open()).await;
-    assert!(error.to_string().starts_with("the answer was refused: "), "{error}");
+    assert!(error.to_string().starts_with("the answer was refused by "), "{error}");
     assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("refused", "I cannot "));
 
     let guarded = scripted([says("The password is 1234.")]);
     let guarded = guarded.after_model(|_| AnswerDecision::Withdraw(String::new()));
     let error = not_completed(&guarded.open()).await;
-    assert!(error.to_string().starts_with("the answer was refused: "), "{error}");
+    assert!(error.to_string().starts_with("the answer was refused by "), "{error}");
     assert_eq!((error.outcome.stop_reason(), error.outcome.text_so_far().as_str()), ("refused", ""));
 }
 

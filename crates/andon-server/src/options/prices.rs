@@ -7,7 +7,8 @@
 //! 2. If several names match a model, the longest counts; of two of the same length, the one without `*`.
 //!    A call costs what the model costs that answered it. A name that says only the provider, such as `openai/*`, and matches the
 //!    model that was asked for as well does not say which of the two was charged, so it is passed over and a shorter one may count.
-//!    If no other name matches the model that answered, the call costs what the model costs that was asked for.
+//!    If no other name matches the model that answered, the call costs what the model costs that was asked for. A model whose name
+//!    begins with the one that was asked for is that model, dated: the longest name that matches either of the two counts.
 //! 3. A list has one currency. A price of 0 means free; a model that no name matches has no price.
 
 use std::collections::BTreeMap;
@@ -247,19 +248,29 @@ impl Prices {
             None => name.to_owned(),
         });
         let is_its = |name: &str, exact: &str| fits(name, exact) && !(is_any_model(name) && fits(name, asked));
-        let own = exact.and_then(|exact| self.find(|name| is_its(name, &exact)));
-        own.or_else(|| self.find(|name| fits(name, asked)))
+        let own = exact.as_deref().and_then(|exact| self.best(|name| is_its(name, exact)));
+        let of_asked = self.best(|name| fits(name, asked));
+        let is_dated = exact.is_some_and(|exact| exact.starts_with(asked));
+        let found = match (own, of_asked) {
+            (Some(own), Some(of_asked)) if is_dated => {
+                Some(if rank(own.0) < rank(of_asked.0) { of_asked } else { own })
+            }
+            (own, of_asked) => own.or(of_asked),
+        };
+        found.map(|(_, price)| price)
     }
 
-    /// The price of the best of the names that match (invariant 2).
-    fn find(&self, matches: impl Fn(&str) -> bool) -> Option<&ModelPrice> {
-        let matching = self.models.iter().filter(|(name, _)| matches(name));
-        let best = matching.max_by_key(|(name, _)| {
-            let stem = name.strip_suffix('*').unwrap_or(name);
-            (stem.len(), stem.len() == name.len())
-        });
-        best.map(|(_, price)| price)
+    /// The best of the names that match, and its price (invariant 2).
+    fn best(&self, matches: impl Fn(&str) -> bool) -> Option<(&str, &ModelPrice)> {
+        let all = self.models.iter().map(|(name, price)| (name.as_str(), price));
+        all.filter(|(name, _)| matches(name)).max_by_key(|(name, _)| rank(name))
     }
+}
+
+/// How much a name says: by its length, and then whether it is whole.
+fn rank(name: &str) -> (usize, bool) {
+    let stem = name.strip_suffix('*').unwrap_or(name);
+    (stem.len(), stem.len() == name.len())
 }
 
 /// Whether a name matches a model, with or without the provider in front of the model's name.
