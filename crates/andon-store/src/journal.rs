@@ -18,10 +18,11 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::file::{self, Listed, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Trouble};
+use crate::file::{self, Listed, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey};
 use crate::queue::Queue;
 use crate::read::{self, Gate, Readers, Use};
-use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
+use crate::record::{Encoded, Instants, Pending, Trouble};
+use crate::write::{Job, Store, Sweeper, Uses, Work, WriteError, Writer};
 
 /// Why a journal that was opened with [`SqliteJournal::open_to_read`] writes nothing.
 const READ_ONLY: &str = "the database was opened for reading only";

@@ -21,12 +21,14 @@
 //!
 //! # Rooms
 //!
-//! Dependencies point one way: `file` and `rows` ◄ `read` ◄ `write` ◄ `journal` and `sessions`, which implement the traits.
+//! Dependencies point one way: `record`, which every store shares, and `file` and `rows` ◄ `read` ◄ `write` ◄ `journal` and
+//! `sessions`, which implement the traits.
 
 mod file;
 mod journal;
 mod queue;
 mod read;
+mod record;
 mod rows;
 mod sessions;
 mod write;

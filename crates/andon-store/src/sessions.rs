@@ -10,7 +10,7 @@ use andon_runtime::{
 
 use crate::journal::SqliteJournal;
 use crate::read;
-use crate::write::Encoded;
+use crate::record::Encoded;
 
 impl Sessions for SqliteJournal {
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {

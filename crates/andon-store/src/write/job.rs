@@ -6,9 +6,9 @@ use andon_runtime::core::event::{Entry, Epoch};
 use andon_runtime::core::id::RunId;
 use andon_runtime::{AppendDone, Batch, JournalError};
 
-use super::encode::Encoded;
 use super::store::{Store, WriteError};
 use crate::queue::Queue;
+use crate::record::Encoded;
 
 /// Something to do in a transaction.
 pub(crate) enum Job {

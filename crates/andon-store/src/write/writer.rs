@@ -7,14 +7,14 @@ use andon_runtime::JournalError;
 #[cfg(feature = "testing")]
 use andon_runtime::Probe;
 
-use super::instants::Instants;
 use super::job::{Job, RefuseOnExit};
 use super::room::ERASE;
 use super::store::{Store, WriteError};
 use super::sweeper::Sweeper;
 use super::uses::Uses;
-use crate::file::{Location, Trouble, explain, is_busy, is_disk_failure, is_full};
+use crate::file::{Location, explain, is_busy, is_disk_failure, is_full};
 use crate::queue::{Queue, Taken};
+use crate::record::{Instants, Trouble};
 
 /// The most facts in one commit: with more, the first of them would wait too long for the last.
 const MOST: usize = 256;

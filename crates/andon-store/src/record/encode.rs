@@ -4,7 +4,8 @@ use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::{Batch, JournalError, title};
 
-use crate::rows::{int, json, said, state_number};
+use super::said;
+use super::values::{int, json, state_number};
 
 /// A batch as rows.
 #[derive(Debug)]
