@@ -3,6 +3,7 @@
 mod encode;
 mod entries;
 mod instants;
+mod job;
 pub(crate) mod said;
 mod trouble;
 mod values;
@@ -10,6 +11,7 @@ mod values;
 pub(crate) use encode::{Begins, Encoded, Ends, NewState, Row};
 pub(crate) use entries::interleaved;
 pub(crate) use instants::{Instants, Pending, SOME};
+pub(crate) use job::{Answered, Job, RefuseOnExit};
 pub(crate) use trouble::Trouble;
 pub(crate) use values::{int, json, numbered_state, state_number, unreadable, user_and_session};
 
