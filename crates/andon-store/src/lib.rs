@@ -26,6 +26,8 @@
 
 mod file;
 mod journal;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queue;
 mod read;
 mod record;
@@ -35,3 +37,5 @@ mod write;
 
 pub use file::{OpenError, Options, Owner, OwnerKey, default_path};
 pub use journal::SqliteJournal;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresError, PostgresJournal, PostgresOptions};
