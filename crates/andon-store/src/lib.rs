@@ -4,6 +4,9 @@
 //! are accepted at once and in order, are durable once acknowledged, and are refused from a writer that no longer owns
 //! the run.
 //!
+//! `PostgresJournal`, behind the feature `postgres`, is on a server. What follows is about SQLite; the server's differences are in
+//! `postgres`.
+//!
 //! # Theory of operation
 //!
 //! One thread writes. It takes whatever is queued, up to 256 facts, and makes it durable with one commit; what arrives meanwhile

@@ -8,6 +8,7 @@ mod names;
 mod refused;
 mod server;
 mod traffic;
+mod wire;
 
 use std::sync::Arc;
 

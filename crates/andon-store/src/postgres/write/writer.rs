@@ -50,11 +50,15 @@ const LAST: Duration = Duration::from_secs(3);
 /// How often a batch is tried again that another process was in the way of.
 const TRIES: u32 = 5;
 
-/// How a transaction begins. The server ends one that waits too long for a lock or for us.
-fn begin(schema: &str) -> String {
+/// The same for work that may be large, such as deleting a session.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How a transaction begins. The server ends one that takes too long, waits too long for a lock, or for us.
+fn begin(schema: &str, patience: Duration) -> String {
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL search_path TO {schema}; SET LOCAL statement_timeout = '30s'; \
-         SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL search_path TO {schema}; SET LOCAL statement_timeout = '{}s'; \
+         SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '10s'",
+        patience.as_secs() - 5
     )
 }
 
@@ -235,10 +239,10 @@ impl Writer {
         number: i64,
         instants: &[Settled],
     ) -> Result<Vec<Verdict>, Fault> {
-        let begin = begin(&self.schema);
+        let begin = begin(&self.schema, PATIENCE);
         let owner = self.owner.clone();
         let appending = Appending { parts, owner: &owner, number, brought: Brought::Applied };
-        self.ask(async |client| {
+        self.ask(PATIENCE, async |client| {
             let more = if instants.is_empty() { Vec::new() } else { vec![settled(instants)] };
             let taken = appending.send(client, &begin, more).await?;
             let mut all: Vec<Verdict> = vec![Verdict::Written; parts.len()];
@@ -309,9 +313,11 @@ impl Writer {
         instants: &[Settled],
         results: &mut Option<Vec<Result<(), JournalError>>>,
     ) -> Result<(), Fault> {
-        let (begin, owner, program) = (begin(&self.schema), self.owner.clone(), self.program.clone());
+        let is_long = works.iter().any(|work| work.kind() == Kind::Alone);
+        let patience = if is_long { LONG_PATIENCE } else { PATIENCE };
+        let (begin, owner, program) = (begin(&self.schema, patience), self.owner.clone(), self.program.clone());
         self.state.is_known = true;
-        self.ask(async |client| {
+        self.ask(patience, async |client| {
             let done = async {
                 let transaction = Transaction::on(client, &owner);
                 let format = i64::from(andon_runtime::core::FORMAT_VERSION);
@@ -360,9 +366,10 @@ impl Writer {
         while self.queue.is_empty() && !self.instants.is_empty() {
             let some = self.instants.oldest(SOME);
             // A crash of the server may lose them, and nothing else.
-            let begin = format!("{}; SET LOCAL synchronous_commit = off", begin(&self.schema));
-            let written =
-                self.ask(async |client| Ok(transact(client, &begin, &[settled(&some)]).await.map(drop)?)).await;
+            let begin = format!("{}; SET LOCAL synchronous_commit = off", begin(&self.schema, PATIENCE));
+            let written = self
+                .ask(PATIENCE, async |client| Ok(transact(client, &begin, &[settled(&some)]).await.map(drop)?))
+                .await;
             match written {
                 Ok(()) => {
                     self.is_there();
@@ -372,7 +379,7 @@ impl Writer {
             }
         }
         if self.state.away.is_some() {
-            match self.ask(async |client| Ok(client.batch_execute("").await?)).await {
+            match self.ask(PATIENCE, async |client| Ok(client.batch_execute("").await?)).await {
                 Ok(()) => self.is_there(),
                 Err(fault) => self.is_away(&fault),
             }
@@ -398,6 +405,7 @@ impl Writer {
     /// Asks the server something, over a new connection if there is none. If the answer takes long, that is reported.
     async fn ask<T>(
         &mut self,
+        patience: Duration,
         work: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let trouble = Arc::clone(&self.trouble);
@@ -411,7 +419,7 @@ impl Writer {
                     none.insert(link)
                 }
             };
-            link.ask(PATIENCE, work).await
+            link.ask(patience, work).await
         });
         let mut asked = asked;
         match timeout(STALL, &mut asked).await {
