@@ -74,8 +74,14 @@ pub(in crate::postgres) async fn accounts(
     for row in &found {
         accounts.insert(run_id(row, 0)?, Some(JournaledRun::new().epoch(epoch(row, 1)?)));
     }
-    add(&mut accounts, &events, |account, row| Ok(account.entries.push(Entry::Fact(record(row, 1)?))))?;
-    add(&mut accounts, &addenda, |account, row| Ok(account.addenda.push(parse(row, 1)?)))?;
+    add(&mut accounts, &events, |account, row| {
+        account.entries.push(Entry::Fact(record(row, 1)?));
+        Ok(())
+    })?;
+    add(&mut accounts, &addenda, |account, row| {
+        account.addenda.push(parse(row, 1)?);
+        Ok(())
+    })?;
     Ok(runs.iter().map(|run| accounts.get(run).cloned().flatten()).collect())
 }
 

@@ -205,3 +205,78 @@ fn take_others(jobs: &mut VecDeque<Job>) -> Vec<Box<dyn Work>> {
     }
     others
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use andon_runtime::core::event::{Accepted, Entry, Event, Record};
+    use andon_runtime::core::id::SessionKey;
+    use andon_runtime::core::outcome::Ending;
+    use andon_runtime::core::time::{Stamp, Wall};
+    use andon_runtime::{Append, Batch, Message};
+
+    use super::*;
+
+    fn entry(seq: Seq, event: Event) -> Entry {
+        let at = Stamp { wall: Wall(seq), mono_us: seq };
+        Entry::Fact(Arc::new(Record::new(seq, 1, at, event)))
+    }
+
+    fn quieted(seq: Seq) -> Entry {
+        entry(seq, Event::RunQuieted)
+    }
+
+    fn settled(seq: Seq) -> Entry {
+        entry(seq, Event::RunSettled { outcome: Arc::new(Ending::Lost) })
+    }
+
+    fn job(run: &str, epoch: Epoch, entries: Vec<Entry>) -> (Job, Append) {
+        let (append, done) = Append::pending();
+        (Job::append(Batch::new(RunId::new(run).unwrap(), epoch, entries), done), append)
+    }
+
+    /// The runs of each wave, with how many batches each joins.
+    fn waves(jobs: Vec<(Job, Append)>) -> Vec<Vec<(String, usize)>> {
+        let (mut jobs, mut failed) = (jobs.into_iter().map(|(job, _)| job).collect::<VecDeque<_>>(), Failed::default());
+        let mut waves = Vec::new();
+        while !jobs.is_empty() {
+            let Wave::Appends(joined) = Wave::take(&mut jobs, &mut failed) else { panic!("there is nothing else") };
+            let part = |run: &Joined| Part::of(run.all()).map(|part| (part.run.to_string(), run.batches.len()));
+            waves.push(joined.iter().filter_map(part).collect());
+        }
+        waves
+    }
+
+    #[test]
+    fn batches_of_a_run_are_joined_if_they_share_one_fate_and_else_wait_for_the_next_wave() {
+        let accepted = Accepted::new(
+            RunId::new("new").unwrap(),
+            SessionKey::new("shop", "ada", "s").unwrap(),
+            Arc::new(Message::user("Go.")),
+        );
+        let begun = entry(1, Event::RunAccepted { accepted: Arc::new(accepted) });
+        let joined = [job("new", 1, vec![begun]), job("a", 1, vec![quieted(3)]), job("new", 1, vec![quieted(2)])];
+        assert_eq!(waves(joined.into()), [[("new".to_owned(), 2), ("a".to_owned(), 1)]]);
+        // A gap, another epoch, and whatever follows the end.
+        for second in [("a", 1, vec![quieted(5)]), ("a", 2, vec![quieted(4)])] {
+            let (run, epoch, entries) = second;
+            let apart = vec![job("a", 1, vec![quieted(3)]), job(run, epoch, entries), job("b", 1, vec![quieted(3)])];
+            let rest = vec![("a".to_owned(), 1), ("b".to_owned(), 1)];
+            assert_eq!(waves(apart), [vec![("a".to_owned(), 1)], rest]);
+        }
+        let after_the_end = vec![job("a", 1, vec![settled(3)]), job("a", 1, vec![quieted(4)])];
+        assert_eq!(waves(after_the_end).len(), 2);
+    }
+
+    #[test]
+    fn a_batch_after_one_that_failed_is_refused_at_once() {
+        let (first, _) = job("a", 1, vec![quieted(3)]);
+        let (newer, _) = job("a", 2, vec![quieted(3)]);
+        let mut failed = Failed::default();
+        failed.note(&RunId::new("a").unwrap(), 1);
+        let mut jobs: VecDeque<Job> = [first, newer].into();
+        let Wave::Appends(joined) = Wave::take(&mut jobs, &mut failed) else { panic!("there is nothing else") };
+        assert_eq!(joined.iter().flat_map(Joined::all).map(|batch| batch.epoch).collect::<Vec<_>>(), [2]);
+    }
+}
