@@ -143,9 +143,10 @@ fn of_debian() -> Option<PathBuf> {
     programs.join("initdb").exists().then_some(programs)
 }
 
-/// Those of the wheel, unpacked for every user to run.
+/// Those of the wheel, unpacked where whoever runs them may enter: root's own folders are closed to others.
 fn of_wheel() -> Result<PathBuf> {
-    let folder = target_folder().join("postgres");
+    let shared = if is_root() { std::env::temp_dir() } else { target_folder() };
+    let folder = shared.join("andon-postgres-programs");
     let programs = folder.join("pgserver").join("pginstall").join("bin");
     if !programs.join("initdb").exists() {
         let mut install = Command::new(ensure_venv()?);
