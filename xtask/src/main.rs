@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | drops | features | packages | api | types | proxy | observe | bench | eval-usage | fuzz | venv`.
+//! The project's own chores: `cargo xtask test | points | crash | faults | mutants | surface | adk | page | rooms | drops | features | packages | api | types | proxy | observe | postgres | bench | eval-usage | fuzz | venv`.
 
 mod adk;
 mod api;
@@ -16,6 +16,7 @@ mod mutants;
 mod observe;
 mod packages;
 mod page;
+mod postgres;
 mod programs;
 mod proxy;
 mod python;
@@ -72,6 +73,8 @@ Commands:
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            runs every query of the dashboard and the alerts on a real Prometheus that scrapes a real server
+  postgres [WORD..]  the tests of the journal on PostgreSQL (or those whose name contains a WORD), on a real server that is started
+                     for them
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table
@@ -129,6 +132,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["packages"] => packages::packages(),
         ["proxy"] => proxy::proxy(),
         ["observe"] => observe::observe(),
+        ["postgres", words @ ..] => postgres::postgres(words),
         ["points", words @ ..] => tests::points(words),
         ["crash", words @ ..] => crash::crash(words),
         ["faults", names @ ..] => faults::faults(names),

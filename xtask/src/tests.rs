@@ -12,7 +12,7 @@ use crate::programs::{self, Program, counted};
 use crate::python::{ensure_adk, ensure_venv};
 use crate::stages::{Stages, build_example, cargo, example, is_ci, printed, test_cargo, xtask};
 use crate::unchanged::{Inputs, Work, built};
-use crate::{adk, docs, observe, page, proxy, surface, types};
+use crate::{adk, docs, observe, page, postgres, proxy, surface, types};
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +77,7 @@ fn install() {
         || types::ensure_compiler().map(drop),
         || proxy::path_with_nginx().map(drop),
         || observe::ensure_prometheus().map(drop),
+        || postgres::ensure_programs().map(drop),
     ];
     for ensure in all {
         drop(ensure());
@@ -105,7 +106,8 @@ fn long_lanes(length: Length) -> Vec<Work> {
             stages.run("threads, built with shuttle", &mut test_cargo(&build))?;
             let mut threads = Command::new(built("andon-threads"));
             stages.run("threads, checked by shuttle", threads.env("ANDON_SHUTTLE", iterations))?;
-            stages.run("documentation, tested and linted", &mut docs::command()?)
+            stages.run("documentation, tested and linted", &mut docs::command()?)?;
+            postgres::run(stages, &[])
         }),
         Work::new("the page, in a browser", [built("andon")], page::run),
         Work::new("points", [built("examples/points")], |stages| stages.run("points", &mut example("points"))),

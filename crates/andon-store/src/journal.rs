@@ -18,10 +18,11 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::file::{self, Listed, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey, Trouble};
+use crate::file::{self, Listed, Location, Lock, OpenError, Opened, Options, Owner, OwnerKey};
 use crate::queue::Queue;
 use crate::read::{self, Gate, Readers, Use};
-use crate::write::{Encoded, Instants, Job, Pending, Store, Sweeper, Uses, Work, WriteError, Writer};
+use crate::record::{Answered, Instants, Pending, Trouble};
+use crate::write::{Job, Store, Sweeper, Uses, Work, WriteError, Writer};
 
 /// Why a journal that was opened with [`SqliteJournal::open_to_read`] writes nothing.
 const READ_ONLY: &str = "the database was opened for reading only";
@@ -216,13 +217,15 @@ where
         Ok(())
     }
 
+    fn erases(&self) -> bool {
+        self.erases
+    }
+}
+
+impl<T: Send, F: Send, A: FnOnce(Result<T, JournalError>) + Send> Answered for Change<T, F, A> {
     fn done(self: Box<Self>, result: Result<(), JournalError>) {
         let Self { result: found, answer, .. } = *self;
         answer(result.and_then(|()| found.ok_or(JournalError::Closed)));
-    }
-
-    fn erases(&self) -> bool {
-        self.erases
     }
 }
 
@@ -246,10 +249,7 @@ impl Shelf for SqliteJournal {
 impl Journal for SqliteJournal {
     fn append(&self, batch: Batch) -> Append {
         let (append, done) = Append::pending();
-        self.push(match Encoded::new(&batch) {
-            Ok(batch) => Job::Append { batch, done },
-            Err(error) => Job::Broken { batch, error, done },
-        });
+        self.push(Job::append(batch, done));
         append
     }
 

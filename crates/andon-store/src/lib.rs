@@ -4,6 +4,9 @@
 //! are accepted at once and in order, are durable once acknowledged, and are refused from a writer that no longer owns
 //! the run.
 //!
+//! `PostgresJournal`, behind the feature `postgres`, is on a server. What follows is about SQLite; the server's differences are in
+//! `postgres`.
+//!
 //! # Theory of operation
 //!
 //! One thread writes. It takes whatever is queued, up to 256 facts, and makes it durable with one commit; what arrives meanwhile
@@ -21,15 +24,21 @@
 //!
 //! # Rooms
 //!
-//! Dependencies point one way: `file` and `rows` ◄ `read` ◄ `write` ◄ `journal` and `sessions`, which implement the traits.
+//! Dependencies point one way: `record`, which every store shares, and `file` and `rows` ◄ `read` ◄ `write` ◄ `journal` and
+//! `sessions`, which implement the traits.
 
 mod file;
 mod journal;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queue;
 mod read;
+mod record;
 mod rows;
 mod sessions;
 mod write;
 
 pub use file::{OpenError, Options, Owner, OwnerKey, default_path};
 pub use journal::SqliteJournal;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresError, PostgresJournal, PostgresOptions};

@@ -1,16 +1,15 @@
 //! Sessions in an SQLite database.
 
 use andon_runtime::core::id::SessionKey;
-use andon_runtime::core::progress::RunProgress;
 use andon_runtime::core::time::Wall;
 use andon_runtime::{
-    Attachment, Batch, BatchStanding, BoxFuture, JournalError, RunFilter, RunInfo, SessionCopy, SessionFilter,
-    SessionInfo, Sessions, StateChange, StateMap,
+    Attachment, BoxFuture, JournalError, RunFilter, RunInfo, SessionCopy, SessionFilter, SessionInfo, Sessions,
+    StateChange, StateMap,
 };
 
 use crate::journal::SqliteJournal;
 use crate::read;
-use crate::write::Encoded;
+use crate::record::Encoded;
 
 impl Sessions for SqliteJournal {
     fn create(&self, session: &SessionKey, at: Wall, state: StateMap) -> BoxFuture<Result<bool, JournalError>> {
@@ -98,13 +97,7 @@ impl Sessions for SqliteJournal {
     }
 
     fn put(&self, moved: SessionCopy) -> BoxFuture<Result<(), JournalError>> {
-        let encoded = moved.runs.iter().map(|(run, stored)| {
-            let mut batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
-            // A run whose record does not fold is stored as it is, with no state.
-            batch.standing = RunProgress::fold(&stored.entries).ok().as_ref().map(BatchStanding::of);
-            Encoded::new(&batch)
-        });
-        match encoded.collect::<Result<Vec<_>, _>>() {
+        match Encoded::all(&moved) {
             Ok(runs) => self.change(move |store| store.put(&moved, &runs)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }

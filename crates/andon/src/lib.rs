@@ -46,6 +46,7 @@
 //! | `models` | `andon::models`: Anthropic, OpenAI, Gemini, Ollama and who else speaks their formats |
 //! | `bedrock` | Amazon Bedrock, in `andon::models` |
 //! | `sqlite` | `andon::sqlite`: a journal on disk |
+//! | `postgres` | `andon::postgres`: a journal on a PostgreSQL server |
 //! | `tools` | `andon::tools`: processes that are stopped with their whole tree, a shell, files, HTTP |
 //! | `mcp` | `andon::mcp`: the tools of MCP servers |
 //! | `server` | `andon::server`: runs over HTTP, and the page |
@@ -109,6 +110,12 @@ pub use andon_telemetry as telemetry;
 pub use andon_tools as tools;
 #[cfg(feature = "mcp")]
 pub use andon_tools::mcp;
+
+/// A journal on a PostgreSQL server.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    pub use andon_store::{PostgresError, PostgresJournal, PostgresOptions};
+}
 
 /// What nearly every file that uses Andon names: `use andon::prelude::*;`.
 ///

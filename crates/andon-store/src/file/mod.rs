@@ -18,7 +18,7 @@ pub(crate) use open::{Connections, Opened, open, open_to_read};
 pub(crate) use owner::holder;
 #[cfg(test)]
 pub(crate) use schema::MIGRATIONS;
-pub(crate) use trouble::{Trouble, explain, is_busy, is_disk_failure, is_full};
+pub(crate) use trouble::{explain, is_busy, is_disk_failure, is_full};
 
 pub use error::OpenError;
 pub use open::{Options, default_path};

@@ -11,7 +11,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::run::facts;
 use super::session::find_session;
-use crate::rows::{RowResult, run_id, said, text, unreadable};
+use crate::record::{said, unreadable};
+use crate::rows::{RowResult, run_id, text};
 
 /// What was said in a session: the messages of its runs that started and have settled.
 pub(crate) fn history(connection: &Connection, session: &SessionKey) -> RowResult<Vec<Arc<Message>>> {

@@ -6,7 +6,8 @@ use andon_runtime::{LastReported, LookingBack};
 use rusqlite::{Connection, params};
 
 use super::session::find_session;
-use crate::rows::{RowResult, text, unreadable};
+use crate::record::unreadable;
+use crate::rows::{RowResult, text};
 
 const RUNS: &str = "SELECT id FROM runs INDEXED BY runs_of_session
     WHERE session = ?1 AND started IS NOT NULL AND settled = 1 ORDER BY started DESC LIMIT ?2";

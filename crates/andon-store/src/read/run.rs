@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use andon_runtime::JournaledRun;
 use andon_runtime::core::answer::Lump;
-use andon_runtime::core::event::{Entry, Record, Seq};
+use andon_runtime::core::event::{Entry, Record};
 use andon_runtime::core::id::RunId;
 use andon_runtime::core::progress::{RunProgress, RunState};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
-use crate::rows::{ReadError, RowResult, durable, parse, run_id, text, unreadable};
+use crate::record::{interleaved, unreadable};
+use crate::rows::{ReadError, RowResult, durable, parse, run_id, text};
 
 /// Everything that is stored about a run.
 pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<JournaledRun>> {
@@ -29,19 +30,7 @@ pub(crate) fn run(connection: &Connection, run: &RunId) -> RowResult<Option<Jour
 fn entries(connection: &Connection, run: i64) -> RowResult<Vec<Entry>> {
     let facts = facts(connection, run)?;
     let lumps: Vec<Arc<Lump>> = bodies(connection, "SELECT body FROM lumps WHERE run = ?1 ORDER BY id", run)?;
-    let mut entries = Vec::with_capacity(facts.len() + lumps.len());
-    let mut lumps = lumps.into_iter().peekable();
-    let mut add_lumps_before = |entries: &mut Vec<Entry>, seq: Seq| {
-        while let Some(lump) = lumps.next_if(|lump| lump.span.after < seq) {
-            entries.push(Entry::Lump(lump));
-        }
-    };
-    for fact in facts {
-        add_lumps_before(&mut entries, fact.seq);
-        entries.push(Entry::Fact(fact));
-    }
-    add_lumps_before(&mut entries, Seq::MAX);
-    Ok(entries)
+    Ok(interleaved(facts, lumps))
 }
 
 /// What is stored about the model calls of a run: the other events, which may be long, are not read.

@@ -1,8 +1,5 @@
-//! How values are stored in columns, and the messages of a run as one text.
+//! How values are read from columns.
 
-pub(crate) mod said;
 mod values;
 
-pub(crate) use values::{
-    ReadError, RowResult, durable, int, json, parse, run_id, session_key, state_number, text, unreadable, wall,
-};
+pub(crate) use values::{ReadError, RowResult, durable, parse, run_id, session_key, text, wall};

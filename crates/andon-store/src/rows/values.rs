@@ -1,34 +1,12 @@
 //! Values as they are stored in columns.
 
+use andon_runtime::JournalError;
 use andon_runtime::core::id::{RunId, SessionId, SessionKey};
 use andon_runtime::core::time::{Stamp, Wall};
-use andon_runtime::{JournalError, RunState};
 use rusqlite::Row;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The number that the database stores for a state. A settled run is recognised by its end instead.
-pub(crate) fn state_number(state: RunState) -> Option<i64> {
-    match state {
-        RunState::Queued => Some(0),
-        RunState::Running => Some(1),
-        RunState::Waiting => Some(2),
-        RunState::Cancelling => Some(3),
-        RunState::Settled => None,
-        #[cfg(not(andon_whole))]
-        _ => None,
-    }
-}
-
-pub(crate) fn json(value: &impl Serialize) -> Result<String, JournalError> {
-    serde_json::to_string(value)
-        .map_err(|error| JournalError::Storage(format!("it cannot be encoded as JSON: {error}")))
-}
-
-/// A number as SQLite stores it.
-pub(crate) fn int(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
+use crate::record::unreadable;
 
 /// Why something could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +24,6 @@ pub(crate) fn parse<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> RowRes
 
 pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> RowResult<&'a str> {
     row.get_ref(column)?.as_str().map_err(|error| unreadable(&error).into())
-}
-
-pub(crate) fn unreadable(error: &impl ToString) -> JournalError {
-    JournalError::Unreadable(error.to_string())
 }
 
 pub(crate) fn run_id(row: &Row<'_>, column: usize) -> RowResult<RunId> {

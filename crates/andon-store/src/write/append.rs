@@ -5,12 +5,11 @@ use andon_runtime::core::event::{Changes, Epoch, Event, Record};
 use andon_runtime::core::id::{RunId, SessionKey};
 use rusqlite::{OptionalExtension, params};
 
-use super::encode::{Begins, Encoded, Ends, NewState, Row};
 use super::state::Existing;
 use super::store::{Store, WriteError};
 use super::uses::Effect;
 use crate::read::SessionRow;
-use crate::rows::int;
+use crate::record::{Begins, Encoded, Ends, NewState, Row, int};
 
 /// A run's row.
 #[derive(Clone, Copy)]

@@ -1,8 +1,6 @@
 //! Writing: the thread that writes, and what it does within a transaction.
 
 mod append;
-mod encode;
-mod instants;
 mod job;
 mod moved;
 mod notes;
@@ -15,13 +13,8 @@ mod sweeper;
 mod uses;
 mod writer;
 
-pub(crate) use encode::Encoded;
-pub(crate) use instants::{Instants, Pending};
 pub(crate) use job::{Job, Work};
 pub(crate) use store::{Store, WriteError};
 pub(crate) use sweeper::Sweeper;
 pub(crate) use uses::Uses;
 pub(crate) use writer::Writer;
-
-/// A map with a fast hash. Nothing depends on its order.
-type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;

@@ -3,11 +3,10 @@
 use andon_runtime::{JournalError, SessionCopy};
 use rusqlite::params;
 
-use super::encode::Encoded;
 use super::state::Existing;
 use super::store::{Store, WriteError};
 use crate::read::find_session;
-use crate::rows::{int, json};
+use crate::record::{Encoded, int, json};
 
 impl Store {
     /// Puts in a session from another store. If any part is refused, the rest is rolled back.

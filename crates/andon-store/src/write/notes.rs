@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::append::RunRow;
 use super::store::{Store, WriteError};
-use crate::rows::{int, json};
+use crate::record::{int, json};
 
 impl Store {
     pub(crate) fn claim(&mut self, run: &RunId, from: Epoch) -> Result<Option<Epoch>, WriteError> {

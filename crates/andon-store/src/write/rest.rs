@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::instants::SOME;
 use super::store::Store;
 use super::writer::{STALL, Writer};
+use crate::record::SOME;
 
 impl Writer {
     /// Writes the instants at which runs settled and sessions were used, when no commit came to carry them (invariant 2 of
-    /// [`instants`](super::instants)). Whatever cannot be written is tried again later.
+    /// [`instants`](crate::record)). Whatever cannot be written is tried again later.
     pub(super) fn write_the_rest(&self) {
         if self.instants.is_empty() && self.uses.is_empty() {
             return;

@@ -9,7 +9,7 @@ use super::state::Existing;
 use super::store::{Store, WriteError};
 use super::uses::Effect;
 use crate::read::{SessionRow, find_session};
-use crate::rows::{int, json};
+use crate::record::{int, json};
 
 /// How many sessions' rows are cached.
 const SESSIONS: usize = 10_000;

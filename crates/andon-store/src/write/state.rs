@@ -1,13 +1,13 @@
 //! Session state.
 
+use andon_runtime::StateChange;
 use andon_runtime::core::id::SessionKey;
 use andon_runtime::core::time::Wall;
-use andon_runtime::{Scope, StateChange};
 use rusqlite::params;
 use serde_json::Value;
 
 use super::store::{Store, WriteError};
-use crate::rows::{int, json};
+use crate::record::{int, json, user_and_session};
 
 /// What happens to an existing value.
 #[derive(Clone, Copy)]
@@ -55,15 +55,5 @@ impl Store {
         let sql = "DELETE FROM state WHERE tenant = ?1 AND app = ?2 AND user = ?3 AND session = ?4 AND key = ?5";
         self.execute(sql, params![key.tenant, key.app, user, session, name])?;
         Ok(())
-    }
-}
-
-/// The user and session columns for a key: empty where it is shared. `None` for a key that is never stored.
-fn user_and_session<'a>(key: &'a SessionKey, name: &str) -> Option<(&'a str, &'a str)> {
-    match Scope::of(name) {
-        Scope::Temp => None,
-        Scope::App => Some(("", "")),
-        Scope::User => Some((&key.user, "")),
-        Scope::Session => Some((&key.user, key.session.as_str())),
     }
 }

@@ -13,10 +13,10 @@ use andon_runtime::core::id::{RunId, SessionKey};
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, Params};
 
-use super::HashMap;
 use super::append::RunRow;
 use super::uses::Effect;
 use crate::read::SessionRow;
+use crate::record::HashMap;
 
 /// Why something was not written.
 #[derive(Debug, thiserror::Error)]

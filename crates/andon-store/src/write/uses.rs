@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
     use crate::file::MIGRATIONS;
-    use crate::write::encode::Encoded;
+    use crate::record::Encoded;
 
     fn store() -> Store {
         let mut connection = Connection::open_in_memory().unwrap();

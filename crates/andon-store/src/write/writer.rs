@@ -7,14 +7,14 @@ use andon_runtime::JournalError;
 #[cfg(feature = "testing")]
 use andon_runtime::Probe;
 
-use super::instants::Instants;
-use super::job::{Job, RefuseOnExit};
+use super::job::{self, Job};
 use super::room::ERASE;
 use super::store::{Store, WriteError};
 use super::sweeper::Sweeper;
 use super::uses::Uses;
-use crate::file::{Location, Trouble, explain, is_busy, is_disk_failure, is_full};
+use crate::file::{Location, explain, is_busy, is_disk_failure, is_full};
 use crate::queue::{Queue, Taken};
+use crate::record::{Instants, RefuseOnExit, Trouble};
 
 /// The most facts in one commit: with more, the first of them would wait too long for the last.
 const MOST: usize = 256;
@@ -190,7 +190,7 @@ impl Writer {
         let uses = if with_instants { self.store.write_excess_uses(&self.uses)? } else { Vec::new() };
         let mut results = Vec::with_capacity(jobs.len());
         for job in jobs.iter_mut() {
-            match job.work(&mut self.store) {
+            match job::work(job, &mut self.store) {
                 Ok(()) => results.push(Ok(())),
                 Err(WriteError::Refused(error)) => {
                     if let (Some((run, epoch)), JournalError::Storage(_)) = (job.continues(), &error) {

@@ -11,7 +11,8 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::Places;
 use crate::read::run::state_of;
-use crate::rows::{RowResult, durable, int, parse, run_id, session_key, state_number, text, wall};
+use crate::record::{int, numbered_state, state_number};
+use crate::rows::{RowResult, durable, parse, run_id, session_key, text, wall};
 
 /// A part of a list of runs that an index yields in order, the newest first.
 #[derive(Debug)]
@@ -138,13 +139,10 @@ fn runs_of(connection: &Connection, which: &RunFilter, stream: &Stream, floor: i
 fn run_info(connection: &Connection, row: &Row<'_>) -> RowResult<RunInfo> {
     let ended_at: Option<i64> = row.get(7)?;
     let ending: Option<Ending> = if ended_at.is_some() { Some(parse(row, 8)?) } else { None };
-    let state = match (&ending, row.get(12)?) {
+    let state = match (&ending, numbered_state(row.get(12)?)) {
         (Some(_), _) => RunState::Settled,
-        (None, Some(0)) => RunState::Queued,
-        (None, Some(1)) => RunState::Running,
-        (None, Some(2)) => RunState::Waiting,
-        (None, Some(3)) => RunState::Cancelling,
-        (None, None | Some(_)) => state_of(connection, row.get(4)?)?,
+        (None, Some(state)) => state,
+        (None, None) => state_of(connection, row.get(4)?)?,
     };
     let title: String = row.get(9)?;
     Ok(RunInfo::new(run_id(row, 5)?, session_key(row, 0)?, state, wall(row, 6)?, title)

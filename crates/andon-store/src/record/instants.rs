@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::HashMap;
 
 /// How many are written in one transaction: what arrives meanwhile has to wait.
-pub(super) const SOME: usize = 64;
+pub(crate) const SOME: usize = 64;
 
 /// How many are written in one transaction if there are [too many](MANY).
 const MOST: usize = 1_024;

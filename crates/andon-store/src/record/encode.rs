@@ -2,9 +2,11 @@
 
 use andon_runtime::core::event::{Changes, Entry, Epoch, Event, Seq};
 use andon_runtime::core::id::{RunId, SessionKey};
-use andon_runtime::{Batch, JournalError, title};
+use andon_runtime::core::progress::RunProgress;
+use andon_runtime::{Batch, BatchStanding, JournalError, SessionCopy, title};
 
-use crate::rows::{int, json, said, state_number};
+use super::said;
+use super::values::{int, json, state_number};
 
 /// A batch as rows.
 #[derive(Debug)]
@@ -85,6 +87,22 @@ impl Encoded {
             ends.said = standing.as_ref().and_then(|standing| said::write(standing.said.as_ref()?));
         }
         Ok(encoded)
+    }
+
+    /// Whether it goes on with a run that its writer owns already.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.begins.is_none() && self.takes_over.is_none()
+    }
+
+    /// The runs of a session that moves in, each as one batch.
+    pub(crate) fn all(moved: &SessionCopy) -> Result<Vec<Self>, JournalError> {
+        let encoded = moved.runs.iter().map(|(run, stored)| {
+            let mut batch = Batch::new(run.clone(), stored.epoch, stored.entries.clone());
+            // A run whose record does not fold is stored as it is, with no state.
+            batch.standing = RunProgress::fold(&stored.entries).ok().as_ref().map(BatchStanding::of);
+            Self::new(&batch)
+        });
+        encoded.collect()
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), JournalError> {
