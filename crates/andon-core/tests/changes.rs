@@ -119,6 +119,30 @@ fn a_changed_call_is_the_one_that_is_made_and_its_approval_is_void() {
 }
 
 #[test]
+fn an_approval_is_bound_to_the_name_once_a_hook_has_changed_it() {
+    let after_changes = |calls: &[ToolCall]| {
+        let changes =
+            calls.iter().flat_map(|call| changed(HookPoint::BeforeTool, HookChange::Call { call: call.clone() }));
+        after(asked().into_iter().chain(changes)).unwrap().call(&id("a")).unwrap().digest()
+    };
+    let (far, see) = (call("look", r#"{"n":1}"#), call("see", "{}"));
+    assert_eq!(after_changes(&[far.clone()]), far.digest());
+    assert_eq!(after_changes(&[see.clone()]), see.digest_with_name());
+    let see_far = call("see", r#"{"n":1}"#);
+    assert_eq!(after_changes(&[see, see_far.clone()]), see_far.digest_with_name(), "it is still another name");
+}
+
+#[test]
+fn records_that_are_shown_fold_as_far_as_they_follow_each_other() {
+    let events = [Event::RunAccepted { accepted: accepted() }, Event::RunStarted].into_iter().chain(asked());
+    let records: Vec<_> =
+        (1..).zip(events).map(|(seq, event)| Arc::new(Record::new(seq, 1, Stamp::default(), event))).collect();
+    let folded = RunProgress::of_records(&records).unwrap();
+    assert_eq!(folded.messages(), after(asked()).unwrap().messages());
+    assert!(RunProgress::of_records(&records[1..]).is_none() && RunProgress::of_records(&[]).is_none());
+}
+
+#[test]
 fn an_approval_names_the_question_that_it_answers() {
     let asks = |arguments| Event::ApprovalRequested { call: id("a"), arguments };
     let approved = |arguments| Event::ApprovalResolved {
@@ -168,10 +192,16 @@ fn a_change_that_does_not_fit_is_refused_and_changes_nothing() {
     let other = || HookChange::Call { call: call("see", "{}") };
     let half = || HookChange::Answer { answer: answer(vec![Part::text("Well.")]), is_withdrawn: false };
     let withdrawn = || HookChange::Answer { answer: answer(vec![]), is_withdrawn: true };
-    let input = || HookChange::Input { input: Arc::new(Message::assistant("Hi")) };
+    let prompt = |message: Message| HookChange::Input { input: Arc::new(message) };
+    let kept = || vec![Part::text("Well."), Part::ToolCall(call("look", "{}"))];
+    let said = |message: Message| HookChange::Answer { answer: Arc::new(message), is_withdrawn: false };
     for (before, point, change) in [
         (vec![], HookPoint::BeforeRun, other()),
-        (vec![], HookPoint::BeforeRun, input()),
+        (vec![], HookPoint::BeforeRun, prompt(Message::assistant("Hi"))),
+        (vec![], HookPoint::BeforeRun, prompt(Message::new(Role::User, vec![]))),
+        (vec![], HookPoint::BeforeRun, prompt(Message::user("Hi").cut(Cut::Broken))),
+        (asked(), HookPoint::AfterModel, said(Message::new(Role::Assistant, kept()).cut(Cut::Broken))),
+        (asked(), HookPoint::AfterModel, said(Message::new(Role::User, kept()))),
         (vec![], HookPoint::BeforeTool, other()),
         (vec![], HookPoint::AfterModel, half()),
         (vec![], HookPoint::AfterTool, HookChange::Result { result: seen("x") }),
@@ -187,6 +217,14 @@ fn a_change_that_does_not_fit_is_refused_and_changes_nothing() {
         assert!(matches!(progress.apply(&end), Err(FoldError::OutOfPlace { .. })), "{end:?}");
         assert_eq!((progress.messages(), progress.seq(), progress.open_hook()), (&*messages, seq, Some(point)));
     }
+}
+
+#[test]
+fn a_hook_that_fails_the_run_without_a_word_is_named() {
+    let failed = Event::HookFinished { point: HookPoint::BeforeModel, end: HookEnd::Failed, change: None, why: None };
+    let progress = after([hook_started(HookPoint::BeforeModel), failed]).unwrap();
+    let failure = Failure::new(FailureKind::Hook, "the before_model hook failed the run");
+    assert_eq!(progress.next_step(8), Some(Step::Settle(Arc::new(Ending::Failed(failure)))));
 }
 
 #[test]
