@@ -143,6 +143,15 @@ mod tests {
     }
 
     #[test]
+    fn a_reported_zero_adds_nothing_to_what_is_less_certain() {
+        let guess = Figure { value: Some(7), provenance: Provenance::Estimated, low: Some(5), high: Some(9) };
+        for sum in [guess.plus(Figure::reported(0)), Figure::reported(0).plus(guess)] {
+            assert_eq!(sum, guess);
+        }
+        assert_eq!(Figure::UNKNOWN.plus(Figure::reported(0)), Figure::UNKNOWN);
+    }
+
+    #[test]
     fn a_sum_with_an_unknown_part_has_no_value_but_keeps_its_lower_bound() {
         let sum = Figure::reported(7).plus(Figure::UNKNOWN);
         assert_eq!(sum, Figure { value: None, provenance: Provenance::Bounded, low: Some(7), high: None });

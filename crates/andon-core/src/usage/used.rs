@@ -123,6 +123,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_answer_that_may_have_gone_on_has_no_upper_bound_but_its_limit_except_where_the_provider_has_spoken() {
+        let guess = Figure { value: Some(70), provenance: Provenance::Estimated, low: Some(60), high: Some(80) };
+        let least = Figure::bounded(Some(9), Some(80));
+        let told = Figure::reported(12);
+        let usage = Usage { input: guess, output: guess, reasoning: least, ..Usage::UNKNOWN };
+        let opened = |most| Used::whole(usage).open_ended(most);
+        for used in [opened(None).delivered, opened(None).billed] {
+            assert_eq!((used.input, used.output), (guess, Figure { high: None, ..guess }), "the request was whole");
+            assert_eq!(used.reasoning, Figure::bounded(Some(9), None));
+        }
+        assert_eq!(opened(Some(500)).billed.output, Figure { high: Some(500), ..guess });
+        assert_eq!(opened(Some(5)).billed.output, Figure { high: Some(70), ..guess }, "a limit that was not kept");
+        assert_eq!(opened(Some(500)).billed.reasoning, Figure::bounded(Some(9), Some(500)));
+        let known = Usage { output: told, ..Usage::UNKNOWN };
+        assert_eq!(Used::whole(known).open_ended(Some(500)), Used::whole(known));
+    }
+
+    #[test]
     fn no_more_was_delivered_than_the_provider_charges() {
         let guess = Figure { value: Some(361), provenance: Provenance::Estimated, low: Some(215), high: Some(507) };
         let cut = Used { delivered: Usage { output: guess, ..Usage::UNKNOWN }, billed: Usage::UNKNOWN };
