@@ -134,7 +134,7 @@ fn close_lost_model(model: &OpenModel, pending: Option<Awaited>) -> Vec<Event> {
     let usage = (!model.accounted).then(|| {
         let Answerer { model: answered_by, request_id } = model.answerer().cloned().unwrap_or_default();
         let used = Box::new(Used::cut(model.reported()));
-        Event::Usage { call: model.number, used, pending, answered_by, request_id }
+        Event::Usage { call: model.number, used, pending, answered_by, request_id, answer_changed: false }
     });
     let finished = Event::ModelFinished { call: model.number, end: ModelEnd::Lost, first_piece_us: None };
     let end = usage.into_iter().chain([finished]);

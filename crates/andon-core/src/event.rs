@@ -102,6 +102,9 @@ pub enum Event {
         /// The provider's id for the request, if it gave one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<Arc<str>>,
+        /// Whether a layer around the model has changed the answer: the figures are then not those of the text on record.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        answer_changed: bool,
     },
     /// A model call is over and its connection closed.
     ModelFinished {
@@ -211,7 +214,14 @@ impl Event {
 
     /// What a model call used, if no better figure is expected and it is not known which model answered.
     pub fn usage(call: u32, used: Used) -> Self {
-        Self::Usage { call, used: Box::new(used), pending: None, answered_by: None, request_id: None }
+        Self::Usage {
+            call,
+            used: Box::new(used),
+            pending: None,
+            answered_by: None,
+            request_id: None,
+            answer_changed: false,
+        }
     }
 
     /// Whether it is a cancel request, for the run or for one call.

@@ -3,7 +3,7 @@
 //! | Version | Since it |
 //! |---|---|
 //! | 1 | |
-//! | 2 | hooks change what they see: `hook_finished` may have a `change` and a `why`, and may end as `changed`, `answered`, `asked` or `failed`; `model_started` may have `is_changed`; a call may be `answered_by_hook` |
+//! | 2 | hooks change what they see: `hook_finished` may have a `change` and a `why`, and may end as `changed`, `answered`, `asked` or `failed`; `model_started` may have `is_changed`, and `usage` may have `answer_changed`; a call may be `answered_by_hook` |
 //! | | a prompt may bring a conversation along: `run_accepted` may have a `history` |
 //! | | a person may say why: `approved` may have a `why` |
 

@@ -136,6 +136,7 @@ fn events() -> Vec<Event> {
             pending: None,
             answered_by: Some("practice-2026".into()),
             request_id: Some("req_1".into()),
+            answer_changed: false,
         },
         model_finished(ModelEnd::Answered { stop: ModelStop::EndTurn }),
         model_finished(ModelEnd::Cut),
@@ -355,6 +356,14 @@ fn hook_events() -> Vec<Event> {
             why: Some("it is off topic".into()),
         },
         Event::ModelStarted { call: 2, model: "practice".into(), is_changed: true },
+        Event::Usage {
+            call: 2,
+            used: Box::new(used()),
+            pending: None,
+            answered_by: None,
+            request_id: None,
+            answer_changed: true,
+        },
     ]
 }
 

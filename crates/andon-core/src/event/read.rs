@@ -63,6 +63,8 @@ enum Form {
         answered_by: Option<Arc<str>>,
         #[serde(default)]
         request_id: Option<Arc<str>>,
+        #[serde(default)]
+        answer_changed: bool,
     },
     ModelFinished {
         call: u32,

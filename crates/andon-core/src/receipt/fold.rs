@@ -92,7 +92,7 @@ impl Fold {
                 self.receipt.on_disk = true;
             }
             Event::ModelStarted { model, .. } => self.model_start = Some((Arc::clone(model), now)),
-            Event::Usage { call, used, pending, answered_by, request_id } => {
+            Event::Usage { call, used, pending, answered_by, request_id, .. } => {
                 let answerer = Answerer { model: answered_by.clone(), request_id: request_id.clone() };
                 self.usage(*call, used, *pending, answerer);
             }

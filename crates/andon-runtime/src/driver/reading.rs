@@ -45,6 +45,8 @@ pub(super) struct Reading {
     usage: Option<Box<Usage>>,
     /// Who answers, as far as the provider has said it.
     answerer: Option<Box<Answerer>>,
+    /// Whether a layer has changed the answer. Known once it is closed.
+    answer_changed: bool,
     /// The call's meter, if the model has one.
     pub(super) metered: Option<Box<Metered>>,
     /// What can still be learned about a call that was cut.
@@ -108,6 +110,7 @@ impl Reading {
             calls: None,
             usage: None,
             answerer: None,
+            answer_changed: false,
             metered,
             afterwards: None,
             is_whole: false,
@@ -123,6 +126,7 @@ impl Reading {
         if let Some(answer) = self.answer.take() {
             self.report(answer.usage_so_far());
             self.answerer = who_answers(&*answer);
+            self.answer_changed = answer.is_changed();
             if let Some(metered) = &mut self.metered {
                 metered.look_at(&*answer);
             }
@@ -145,7 +149,8 @@ impl Reading {
     /// The event that says what the call used, and who answered it.
     pub(super) fn accounted(&self, call: u32, used: Used, pending: Option<Awaited>) -> Event {
         let Answerer { model, request_id } = self.answerer.as_deref().cloned().unwrap_or_default();
-        Event::Usage { call, used: Box::new(used), pending, answered_by: model, request_id }
+        let answer_changed = self.answer_changed;
+        Event::Usage { call, used: Box::new(used), pending, answered_by: model, request_id, answer_changed }
     }
 
     fn report(&mut self, later: Usage) {

@@ -81,9 +81,11 @@ impl LookingBack {
         self.events += 1;
         match event {
             Event::Message { .. } => self.take_answer(),
-            Event::Usage { used, answered_by, .. } => {
+            Event::Usage { used, answered_by, answer_changed, .. } => {
                 self.is_answered = false;
-                self.usage = is_reported(&used.delivered).then(|| (used.delivered, answered_by.clone()));
+                // What the provider counted is not what a layer made of it.
+                let counts = is_reported(&used.delivered) && !answer_changed;
+                self.usage = counts.then(|| (used.delivered, answered_by.clone()));
             }
             Event::HookFinished { change, .. } => self.is_replaced |= changes_answer(change.as_deref()),
             Event::ModelStarted { is_changed, .. } if std::mem::take(&mut self.is_replaced) || *is_changed => {

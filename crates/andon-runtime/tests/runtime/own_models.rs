@@ -294,6 +294,21 @@ async fn nothing_is_learned_or_measured_from_an_answer_that_a_layer_changed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_measured_from_an_answer_that_a_layer_changed_after_a_restart_either() {
+    async fn anchored<L: ModelLayer>(layer: impl Fn(ScriptedModel) -> L) -> bool {
+        let (journal, meter) = (memory(), Arc::<ScriptedMeter>::default());
+        let model = ScriptedModel::new([says("One."), says("Two.")]);
+        for runtime in [runtime_on(&journal), next_runtime_on(&journal)] {
+            let agent = Agent::builder().name("a").model(layer(model.clone().metered(&meter))).runtime(&runtime);
+            let session = agent.build().unwrap().session("ada", "s").unwrap();
+            session.start("Go.").unwrap().last_word().await.unwrap();
+        }
+        model.requests()[1].anchor.is_some()
+    }
+    assert_eq!((anchored(Plain).await, anchored(Loud).await), (true, false));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_output_of_a_cut_answer_that_a_layer_changed_is_not_estimated_from_the_text_of_the_layer() {
     let (_, changed) = cut_at(Plain(Loud(rich_without_a_look_up())), "TWO ").await;
     let used = changed.model_calls[0].usage.delivered;

@@ -209,6 +209,7 @@ fn a_run_on_record_costs_what_the_model_costs_that_answered_it() {
             pending: None,
             answered_by: Some("dear".into()),
             request_id: None,
+            answer_changed: false,
         },
     ];
     let entry = |(seq, event): (u64, Event)| Entry::Fact(Arc::new(Record::new(seq, 1, Default::default(), event)));

@@ -172,6 +172,7 @@ impl Story {
                 pending: None,
                 answered_by: Some("story-1".into()),
                 request_id: Some("req_1".into()),
+                answer_changed: false,
             }),
             self.fact(Event::ModelFinished { call, end, first_piece_us: Some(4) }),
         ]
