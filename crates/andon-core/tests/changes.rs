@@ -126,8 +126,8 @@ fn an_approval_is_bound_to_the_name_once_a_hook_has_changed_it() {
         after(asked().into_iter().chain(changes)).unwrap().call(&id("a")).unwrap().digest()
     };
     let (far, see) = (call("look", r#"{"n":1}"#), call("see", "{}"));
-    assert_eq!(after_changes(&[far.clone()]), far.digest());
-    assert_eq!(after_changes(&[see.clone()]), see.digest_with_name());
+    assert_eq!(after_changes(std::slice::from_ref(&far)), far.digest());
+    assert_eq!(after_changes(std::slice::from_ref(&see)), see.digest_with_name());
     let see_far = call("see", r#"{"n":1}"#);
     assert_eq!(after_changes(&[see, see_far.clone()]), see_far.digest_with_name(), "it is still another name");
 }

@@ -47,7 +47,7 @@ pub(crate) struct CancelArgs {
     /// The run's id, or enough of its beginning to be unique. `andon runs` lists them.
     #[arg(value_name = "RUN", conflicts_with_all = ["session", "user", "app", "all", "tenant"])]
     pub(crate) run: Option<String>,
-    /// All runs of this session, including queued ones.
+    /// All runs in sessions of this name, including queued ones: of every agent and user, unless --app or --user says whose.
     #[arg(long, value_name = "SESSION", conflicts_with = "all")]
     pub(crate) session: Option<SessionName>,
     /// All runs of this user.

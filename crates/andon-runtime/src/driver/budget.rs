@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Only what is certainly used and billed counts.
+//! 1. Only what is certainly used and billed counts, and of a request that the provider has not counted yet half of what it is
+//!    estimated to be.
 //! 2. A run without a limit of tokens costs nothing here, and one with a limit that it stays far below next to nothing: what an
 //!    answer has used is estimated only where it may matter, each time after a quarter more of it or of what is left of the limit.
 

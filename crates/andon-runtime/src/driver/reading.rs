@@ -322,9 +322,12 @@ impl Reading {
         let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
         let billed = metered.estimate(&answer, CallEnd::Cut, times, reported.input(input).running()).billed;
         budget.input = billed.input;
-        // What a provider adds to a request or leaves out of it is not seen, so only half of an estimate is certain.
-        let share = if reported.input == Figure::UNKNOWN { 2 } else { 1 };
-        let read = billed.read().at_least() / share;
+        // What a provider adds to a request or leaves out of it is not seen, so half of an estimate counts. Its lower bound would let
+        // everything through at a server that may drop the beginning of a conversation.
+        let read = match (reported.input == Figure::UNKNOWN, billed.read()) {
+            (true, Figure { value: Some(value), .. }) => value / 2,
+            (_, read) => read.at_least(),
+        };
         known.max(read.saturating_add(billed.output.at_least()))
     }
 

@@ -215,6 +215,17 @@ async fn an_answer_whose_provider_reports_at_its_end_is_cut_once_it_has_certainl
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_of_a_long_request_counts_before_its_provider_has_counted_it() {
+    let model = ScriptedModel::new([reports_at_its_end()]).metered(&Arc::default());
+    let session = agent(&model).limits(Limits::new().tokens(900)).open();
+    // About 2,000 tokens, of which the meter takes no more than a few hundred to be certain.
+    let run = session.start("again and again ".repeat(500)).unwrap();
+    stopped_by_limit(&session, &run, Reason::Budget).await;
+    let shown = run.outcome().await.text_so_far().len();
+    assert!(shown < 1_000, "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_report_that_says_the_same_all_the_way_lets_no_answer_through() {
     let piece = || vec![Act::text(&"another ".repeat(100)), Act::usage(10, 1)];
     let stale = answer((0..100).map(|_| piece()).chain([vec![Act::end()]]));
