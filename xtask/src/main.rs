@@ -52,7 +52,8 @@ Commands:
   mutants [--long] [OPTION..]
                      changes andon-core, and the gate, the pull and the settling of andon-runtime, in one small place at a
                      time and checks that a test notices, which takes hours on two cores; --long does the same to everything
-                     else. Options are cargo-mutants' own, such as --shard 1/8 or --file PATH; the last line is
+                     else. Options are cargo-mutants' own, such as --shard 1/8, --file PATH or --iterate, which leaves out what an
+                     earlier run caught; the last line is
                      `N mutants, M caught, K accepted`
   surface [--long]   fuzzes the server's whole API with schemathesis, from its own description; reports are in
                      target/schemathesis

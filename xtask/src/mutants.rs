@@ -30,7 +30,8 @@ const MIDDLE: [&str; 3] = [
 const NOT_LONG: [&str; 3] = ["crates/andon-core/**", "crates/andon-testkit/**", "xtask/**"];
 
 /// Tests the mutants of `andon-core` and of the middle of `andon-runtime`, and with `--long` those of everything else. All other
-/// words are passed to cargo-mutants, such as `--shard 1/8`, `--list` or `--file crates/andon-core/src/cancel.rs`.
+/// words are passed to cargo-mutants, such as `--shard 1/8`, `--list`, `--file crates/andon-core/src/cancel.rs`, or `--iterate`, which goes
+/// on where an earlier run was broken off.
 pub(crate) fn mutants(words: &[&str]) -> Result<()> {
     let (is_long, words) = match words {
         ["--long", words @ ..] => (true, words),
@@ -86,11 +87,13 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds the results in a folder of cargo-mutants. A mutant that runs into the timeout is caught.
+    /// Adds the results in a folder of cargo-mutants. A mutant that runs into the timeout is caught, and so is one that an earlier run
+    /// caught, if this one was told to `--iterate`.
     fn add(&mut self, results: &Path, accepted: &Accepted) -> Result<()> {
         let read =
             |name: &str| fs::read_to_string(results.join(name)).with_context(|| format!("{name} of cargo-mutants"));
         self.caught += read("caught.txt")?.lines().count() + read("timeout.txt")?.lines().count();
+        self.caught += read("previously_caught.txt").map_or(0, |earlier| earlier.lines().count());
         for missed in read("missed.txt")?.lines() {
             match accepted.0.contains_key(&without_place(missed)) {
                 true => self.accepted += 1,
