@@ -214,4 +214,16 @@ mod tests {
         assert_eq!(finished, ToolResult { call: call.clone(), status: ResultStatus::Ok, content: returned });
         assert_eq!(stopped_result(call, ToolEnd::Finished, vec![]).content, vec![]);
     }
+
+    #[test]
+    fn a_decision_is_one_event_and_a_no_closes_its_call_with_the_persons_words() {
+        let call = CallId::new("a").unwrap();
+        let yes = Approval::Approved { by: None, arguments: None, why: None };
+        let resolved =
+            |verdict: &Approval| Event::ApprovalResolved { call: call.clone(), verdict: Box::new(verdict.clone()) };
+        assert_eq!(decided(call.clone(), yes.clone()), [resolved(&yes)]);
+        let no = Approval::Denied { by: None, why: Some("too dear".into()) };
+        let refused = refuse_with(call.clone(), Refusal::DeniedByPerson, Some("too dear"));
+        assert_eq!(decided(call.clone(), no.clone()), [resolved(&no), refused]);
+    }
 }
