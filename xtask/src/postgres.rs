@@ -17,7 +17,7 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// The wheel that has them for other systems.
 const WHEEL: &str = "pgserver==0.1.4";
 
-/// Who may log in: `guarded` with a password, everybody else without one.
+/// The server's log-in rules: `guarded` needs a password, all other users need none.
 const LOGINS: &str = "local all guarded scram-sha-256\nlocal all all trust\n";
 
 /// `cargo xtask postgres`.

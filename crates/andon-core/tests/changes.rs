@@ -5,11 +5,6 @@ mod common;
 
 use common::*;
 
-fn changed(point: HookPoint, change: HookChange) -> [Event; 2] {
-    let end = Event::HookFinished { point, end: HookEnd::Changed, change: Some(Box::new(change)), why: None };
-    [hook_started(point), end]
-}
-
 fn call(name: &str, arguments: &str) -> ToolCall {
     ToolCall::new(id("a"), name, arguments)
 }
@@ -166,21 +161,14 @@ fn an_approval_names_the_question_that_it_answers() {
 
 #[test]
 fn a_replaced_result_is_in_the_conversation_whether_its_turn_is_over_or_not() {
-    let finished = |of: &str| Event::ToolFinished {
-        call: id(of),
-        end: ToolEnd::Finished,
-        result: Arc::new(ToolResult::text(id(of), ResultStatus::Ok, "seen")),
-        remains: None,
-        state: None,
-    };
     let replace = || changed(HookPoint::AfterTool, HookChange::Result { result: seen("hidden") });
     let two = vec![Part::ToolCall(call("look", "{}")), Part::ToolCall(call("look", "{}").id(id("b")))];
     let begun = |parts| {
         let ends = [usage(1), answered(1, ModelStop::ToolUse), tool_started("a")];
         [model_started(1), Event::Message { message: answer(parts) }].into_iter().chain(ends)
     };
-    let alone = begun(vec![Part::ToolCall(call("look", "{}"))]).chain([finished("a")]).chain(replace());
-    let beside = begun(two).chain([finished("a")]).chain(replace()).chain([tool_started("b"), finished("b")]);
+    let alone = begun(vec![Part::ToolCall(call("look", "{}"))]).chain([tool_finished("a")]).chain(replace());
+    let beside = begun(two).chain([tool_finished("a")]).chain(replace()).chain([tool_started("b"), tool_finished("b")]);
     for events in [alone.collect::<Vec<_>>(), beside.collect()] {
         let progress = after(events).unwrap();
         assert_eq!(progress.messages()[2].results().next(), Some(&*seen("hidden")));

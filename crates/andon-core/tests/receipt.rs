@@ -278,22 +278,11 @@ fn a_hook_that_could_not_be_dropped_is_named_as_leaked() {
 
 #[test]
 fn a_receipt_marks_the_calls_that_a_hook_has_changed_and_no_others() {
-    let changed = |point, change| {
-        let end = Event::HookFinished { point, end: HookEnd::Changed, change: Some(Box::new(change)), why: None };
-        [hook_started(point), end]
-    };
-    let finished = |of: &str| Event::ToolFinished {
-        call: id(of),
-        end: ToolEnd::Finished,
-        result: Arc::new(ToolResult::text(id(of), ResultStatus::Ok, "seen")),
-        remains: None,
-        state: None,
-    };
     let asks = [model_started(1), message(asking(&["a", "b", "c"])), usage(1), answered(1, ModelStop::ToolUse)];
     let other = HookChange::Call { call: ToolCall::new(id("a"), "see", "{}") };
     let hidden = HookChange::Result { result: Arc::new(ToolResult::text(id("b"), ResultStatus::Ok, "hidden")) };
     let events = [Event::RunStarted].into_iter().chain(asks).chain(changed(HookPoint::BeforeTool, other));
-    let events = events.chain(["a", "b", "c"].into_iter().flat_map(|of| [tool_started(of), finished(of)]));
+    let events = events.chain(["a", "b", "c"].into_iter().flat_map(|of| [tool_started(of), tool_finished(of)]));
     let receipt = Receipt::fold(&records(events.chain(changed(HookPoint::AfterTool, hidden))), [], None).unwrap();
     let marked: Vec<_> = receipt.calls.iter().map(|call| (call.call.as_str(), call.changed_by_hook)).collect();
     assert_eq!(marked, [("a", true), ("b", true), ("c", false)]);

@@ -28,7 +28,7 @@ fn as_status<E: Error>(status: StatusCode) -> impl Fn(E) -> Refused {
 
 const OUTAGE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
-/// Who asks. A real sign-in would look the token up.
+/// The user who sent the request. A real sign-in would look up the token.
 struct User(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for User {

@@ -75,7 +75,7 @@ impl<M: Model> ModelLayer for Fallback<M> {
 
 struct FallbackAnswer {
     answer: Box<dyn Answer>,
-    /// Who is asked if this answer fails at its first piece.
+    /// The model to ask if this answer fails before its first piece.
     other: Option<(Arc<dyn Model>, ModelRequest)>,
 }
 

@@ -54,6 +54,12 @@ pub(crate) fn failed(call: u32) -> Event {
     Event::ModelFinished { call, end, first_piece_us: None }
 }
 
+/// A hook that changes something.
+pub(crate) fn changed(point: HookPoint, change: HookChange) -> [Event; 2] {
+    let end = Event::HookFinished { point, end: HookEnd::Changed, change: Some(Box::new(change)), why: None };
+    [hook_started(point), end]
+}
+
 pub(crate) fn message(message: Message) -> Event {
     Event::Message { message: Arc::new(message) }
 }

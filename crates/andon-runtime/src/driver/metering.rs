@@ -118,7 +118,7 @@ impl Metered {
         }
     }
 
-    /// Learns from a call that completed, when there is time for it; nothing if its answer was changed.
+    /// Learns from a call that completed, when there is time for it. Nothing can be learned from an answer that a layer changed.
     pub(crate) fn learn(
         self: Box<Self>,
         runtime: &Arc<RuntimeCore>,

@@ -31,7 +31,7 @@ impl From<tokio_postgres::Error> for WriteError {
 /// How work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::postgres) enum Kind {
-    /// It is small, and changes nothing if it is refused: it may share a transaction.
+    /// It may share a transaction: it is small, and a refusal leaves the database as it was.
     Small,
     /// It has a transaction of its own, which is rolled back if it is refused.
     Alone,

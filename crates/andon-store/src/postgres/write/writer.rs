@@ -62,7 +62,7 @@ fn begin(schema: &str, patience: Duration) -> String {
     )
 }
 
-/// Numbers a transaction; changes nothing if the one with this number was committed.
+/// Gives a transaction its number. No row is changed if a transaction with this number has been committed.
 const NUMBER: &str = "INSERT INTO replicas (id, program, format, done) VALUES ($1, $2, $3, $4)
     ON CONFLICT (id) DO UPDATE SET done = excluded.done WHERE replicas.done < excluded.done";
 
