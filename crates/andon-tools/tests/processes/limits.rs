@@ -57,7 +57,8 @@ fn too_many_processes_are_refused() {
     let (finished, remains) = block_on(run(Command::new(words[0]).args(&words[1..]).limits(limits)));
     assert!(remains.is_none());
     assert_eq!(finished.stdout.into_text(), "");
-    assert!(finished.stderr.into_text().contains("fork"));
+    let complaint = finished.stderr.into_text();
+    assert!(complaint.contains("fork"), "{complaint}");
 }
 
 fn a_limit_above_the_hosts_is_not_an_error() {

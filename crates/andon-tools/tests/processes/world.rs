@@ -8,8 +8,8 @@ pub(crate) use andon_tools::process::{Command, Finished, Remains, Status, Stop, 
 pub(crate) use crate::runner::tests;
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -168,10 +168,15 @@ pub(crate) async fn until_grouped(processes: &[Process]) -> bool {
     until(|| processes.iter().all(is_grouped).then_some(true)).await
 }
 
-/// The prefix that runs a command as a user without privileges; empty if this user has none.
+/// The prefix that runs a command as a user without privileges; empty if this user has none. No other process here runs
+/// as that user: a limit on processes counts all of a user's, whoever started them.
 pub(crate) fn unprivileged() -> Vec<&'static str> {
+    static OPTIONS: LazyLock<[String; 2]> = LazyLock::new(|| {
+        let id = 61_200 + std::process::id() % 4_000;
+        [format!("--reuid={id}"), format!("--regid={id}")]
+    });
     match rustix::process::geteuid().is_root() {
-        true => vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"],
+        true => vec!["setpriv", &OPTIONS[0], &OPTIONS[1], "--clear-groups", "--"],
         false => Vec::new(),
     }
 }
