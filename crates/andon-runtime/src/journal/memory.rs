@@ -176,6 +176,7 @@ impl MemoryState {
     }
 
     fn try_append(&mut self, batch: Batch) -> Result<(), JournalError> {
+        let expected = batch.expects();
         let Batch { run, epoch, entries, takes_over, .. } = batch;
         if entries.is_empty() {
             return Ok(());
@@ -188,7 +189,12 @@ impl MemoryState {
             }
             (MapEntry::Occupied(known), false) => {
                 let stored = known.into_mut();
-                stored.check(epoch, takes_over)?;
+                if stored.settled || stored.stored.epoch != expected {
+                    return Err(JournalError::Fenced { ours: epoch, owner: stored.stored.epoch });
+                }
+                if takes_over.is_none() && stored.failed.is_some_and(|failed| failed >= epoch) {
+                    return Err(JournalError::Storage("an earlier batch of this run failed".to_owned()));
+                }
                 check_order(stored.seq, &entries)?;
                 stored
             }
@@ -262,17 +268,6 @@ impl StoredRun {
         touch.settles = self.settled.then_some(self.bytes);
         self.stored.entries.extend(entries);
         touch
-    }
-
-    fn check(&self, epoch: Epoch, takes_over: Option<Epoch>) -> Result<(), JournalError> {
-        let is_anothers = takes_over.is_some_and(|owner| owner != self.stored.epoch);
-        if self.stored.epoch > epoch || self.settled || is_anothers {
-            return Err(JournalError::Fenced { ours: epoch, owner: self.stored.epoch });
-        }
-        if takes_over.is_none() && self.failed.is_some_and(|failed| failed >= epoch) {
-            return Err(JournalError::Storage("an earlier batch of this run failed".to_owned()));
-        }
-        Ok(())
     }
 }
 

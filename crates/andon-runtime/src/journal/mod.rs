@@ -35,10 +35,10 @@ use crate::lanes::BoxFuture;
 /// `andon_testkit::conformance` checks these promises on a journal of your own.
 pub trait Journal: Send + Sync + 'static {
     /// Accepts a batch. Never blocks. Batches of one run become durable in the order in which they are given, whole or
-    /// not at all. A batch with an epoch older than the run's is refused; one with a newer epoch makes its writer the
-    /// run's owner, in the same step, if the run still belongs to [the owner that it names](Batch::takes_over). Once a
-    /// batch of a run has failed, every later one of that epoch is refused, because it would leave a gap; so is
-    /// everything after `run_settled`.
+    /// not at all. A batch of another epoch than the run's is refused as [fenced](JournalError::Fenced). A run's epoch
+    /// rises only by a [claim](Self::claim), or by a batch that [takes the run over](Batch::takes_over) from the owner
+    /// that it names and makes its writer the owner, in the same step. Once a batch of a run has failed, every later one
+    /// of that epoch is refused, because it would leave a gap; so is everything after `run_settled`.
     fn append(&self, batch: Batch) -> Append;
 
     /// Accepts an addendum to a run; the journal numbers it.
@@ -301,6 +301,11 @@ impl Batch {
     /// A batch that makes its writer the owner of a run whose last owner had `epoch`.
     pub fn taking_over(run: RunId, epoch: Epoch, entries: Vec<Entry>) -> Self {
         Self { run, epoch: epoch.saturating_add(1), entries, takes_over: Some(epoch), standing: None }
+    }
+
+    /// The epoch that the run must have for this batch to be accepted, unless it is the run's first.
+    pub(crate) fn expects(&self) -> Epoch {
+        self.takes_over.unwrap_or(self.epoch)
     }
 
     /// Says where the run stands after the entries. A batch of lumps alone need not say: streamed text does not change

@@ -89,6 +89,11 @@ impl Encoded {
         Ok(encoded)
     }
 
+    /// The epoch that the run must have.
+    pub(crate) fn expects(&self) -> Epoch {
+        self.takes_over.unwrap_or(self.epoch)
+    }
+
     /// Whether it goes on with a run that its writer owns already.
     pub(crate) fn goes_on(&self) -> bool {
         self.begins.is_none() && self.takes_over.is_none()

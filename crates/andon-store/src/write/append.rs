@@ -132,23 +132,19 @@ impl Store {
         let Some(mut row) = self.run_row(&batch.run)? else {
             return Err(JournalError::Storage(format!("run {} is unknown", batch.run)).into());
         };
-        // The run's epoch is ours or older; if we take it over, it must still be the owner's that we know.
-        let (oldest, newest) = match batch.takes_over {
-            Some(owner) => (owner, owner),
-            None => (0, batch.epoch),
-        };
+        let expected = batch.expects();
         let (last, after) = (int(batch.last + 1), int(batch.after + 1));
         // Indexed columns are written only when they change, because the index would be written as well.
         let changed = match &batch.ends {
             None => self.execute(
                 "UPDATE runs SET next_seq = ?1, epoch = ?2
-                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
-                params![last, batch.epoch, row.id, after, oldest, newest],
+                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch = ?5",
+                params![last, batch.epoch, row.id, after, expected],
             )?,
             Some(Ends { settled_at, ending, .. }) => self.execute(
-                "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?7, ending = ?8
-                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch BETWEEN ?5 AND ?6",
-                params![last, batch.epoch, row.id, after, oldest, newest, settled_at, ending],
+                "UPDATE runs SET next_seq = ?1, epoch = ?2, settled = 1, settled_at = ?6, ending = ?7
+                 WHERE id = ?3 AND settled = 0 AND next_seq = ?4 AND epoch = ?5",
+                params![last, batch.epoch, row.id, after, expected, settled_at, ending],
             )?,
         };
         if changed != 1 {
@@ -176,7 +172,7 @@ impl Store {
         let mut query = self.connection.prepare_cached("SELECT epoch, settled, next_seq FROM runs WHERE id = ?1")?;
         let (owner, settled, next): (Epoch, bool, i64) =
             query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        if settled || owner > batch.epoch || batch.takes_over.is_some_and(|taken| taken != owner) {
+        if settled || owner != batch.expects() {
             return Ok(JournalError::Fenced { ours: batch.epoch, owner });
         }
         let (run, after) = (&batch.run, batch.after + 1);

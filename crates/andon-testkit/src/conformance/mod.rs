@@ -76,8 +76,8 @@ cases! {
     ],
     owner: [
         a_stale_writer_is_refused_once_the_run_was_claimed,
-        a_batch_of_a_newer_epoch_takes_over_in_the_same_step,
-        a_batch_of_a_newer_epoch_that_is_refused_does_not_take_over,
+        a_batch_of_a_newer_epoch_is_refused_unless_it_takes_the_run_over,
+        a_take_over_that_is_refused_changes_nothing,
         the_owner_goes_on_with_its_epoch,
         a_claim_waits_for_the_batches_before_it,
         a_run_is_claimed_from_its_owner_and_from_nobody_else,

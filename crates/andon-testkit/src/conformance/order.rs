@@ -118,9 +118,9 @@ pub(super) async fn a_failed_batch_ends_its_epoch(subject: Subject) {
     assert!(matches!(broken.await, Err(JournalError::Storage(_))), "a gap");
     assert!(matches!(fitting.await, Err(JournalError::Storage(_))), "a batch after one that failed");
     next.is_refused(&subject, [fits], "a batch after one that failed, later,").await;
-    // A newer epoch goes on, and fails in its turn; a claim makes a newer one.
+    // Whoever claims the run goes on, and fails in its turn; and once more.
     let mut newer = good.clone();
-    newer.epoch = 2;
+    newer.epoch = subject.journal().claim(newer.run(), newer.epoch).await.unwrap().unwrap();
     newer.go_on(&subject).await;
     let mut ahead = newer.clone();
     let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
@@ -134,7 +134,7 @@ pub(super) async fn a_failed_batch_ends_its_epoch(subject: Subject) {
 pub(super) async fn an_older_writer_does_not_reopen_an_epoch(subject: Subject) {
     let mut older = Story::open("r", &subject).await;
     let mut newer = older.clone();
-    newer.epoch = 2;
+    newer.epoch = subject.journal().claim(newer.run(), newer.epoch).await.unwrap().unwrap();
     let mut ahead = newer.clone();
     let (_skipped, gap) = (ahead.quieted(), ahead.quieted());
     ahead.is_refused(&subject, [gap], "a gap").await;

@@ -48,7 +48,7 @@ enum Verdict {
 
 impl Expected {
     fn judge(&mut self, epoch: Epoch, entries: &[Entry]) -> Verdict {
-        if self.settled || epoch < self.stored.0 {
+        if self.settled || (self.seq > 0 && epoch != self.stored.0) {
             return Verdict::Refused;
         }
         let mut seq = self.seq;
@@ -114,10 +114,7 @@ impl RandomOwners {
             1 => self.catch_up(&mut story),
             2 => self.ask(&story, place).await,
             3 => self.learn(&story, place).await,
-            4 => {
-                story.epoch += 1;
-                self.write(&mut story, place).await;
-            }
+            4 => self.presume(story.clone(), place).await,
             5 => {
                 story.seq += self.dice.roll(3);
                 self.write(&mut story, place).await;
@@ -148,6 +145,15 @@ impl RandomOwners {
         expected.stored.0 += 1;
         assert_eq!(claimed, Ok(Some(expected.stored.0)), "{place}");
         (story.seq, story.epoch) = (expected.seq, expected.stored.0);
+    }
+
+    /// An owner writes in an epoch that nobody has claimed.
+    async fn presume(&mut self, mut story: Story, place: &str) {
+        let owner = self.expected(&story).stored.0;
+        story.epoch = owner + 1;
+        let next = story.quieted();
+        let refused = story.give(self.subject.journal(), [next]).await;
+        assert_eq!(refused, Err(JournalError::Fenced { ours: story.epoch, owner }), "{place}");
     }
 
     async fn ask(&mut self, story: &Story, place: &str) {

@@ -172,9 +172,6 @@ impl<'a> Appending<'a> {
     }
 
     fn continue_runs<'b>(&'b self, old: &[(usize, &'b Part<'_>)]) -> Statement<'b> {
-        // The run's epoch is ours or older; if we take it over, it must still be the owner's that we know.
-        let oldest = |part: &Part<'_>| i64::from(part.takes_over.unwrap_or_default());
-        let newest = |part: &Part<'_>| i64::from(part.takes_over.unwrap_or(part.epoch));
         let mut values = vec![
             Value::Text(self.owner),
             Value::Int(self.number),
@@ -183,8 +180,8 @@ impl<'a> Appending<'a> {
             Value::Ints(old.iter().map(|(_, part)| i64::from(part.epoch)).collect()),
             Value::Ints(old.iter().map(|(_, part)| int(part.after + 1)).collect()),
             Value::Ints(old.iter().map(|(_, part)| int(part.last + 1)).collect()),
-            Value::Ints(old.iter().map(|(_, part)| oldest(part)).collect()),
-            Value::Ints(old.iter().map(|(_, part)| newest(part)).collect()),
+            Value::Ints(old.iter().map(|(_, part)| i64::from(part.expects())).collect()),
+            Value::Bools(old.iter().map(|(_, part)| part.takes_over.is_some()).collect()),
             Value::Ints(old.iter().map(|(_, part)| lumps(part)).collect()),
             Value::Bools(old.iter().map(|(_, part)| part.state != NewState::Unchanged).collect()),
             Value::MaybeInts(old.iter().map(|(_, part)| stated(part)).collect()),
@@ -310,16 +307,17 @@ used AS (UPDATE sessions s SET next_place = greatest(s.next_place, u.last + 1), 
     WHERE s.id = u.session)";
 
 const CONTINUE_RUNS: &str = "WITH b AS (
-    SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
+    SELECT * FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bool[], $10::bigint[],
         $11::bool[], $12::bigint[], $13::bigint[], $14::text[]/*columns*/)
-    AS b(at, run, epoch, first, next, oldest, newest, lumps, says, state, settled_at, ending/*names*/)),
+    AS b(at, run, epoch, first, next, expected, takes, lumps, says, state, settled_at, ending/*names*/)),
 moved AS (
     UPDATE runs r SET next_seq = b.next, epoch = b.epoch, owner = $1, commit = $2, lumps = r.lumps + b.lumps,
         state = CASE WHEN b.says THEN b.state ELSE r.state END, settled = b.settled_at IS NOT NULL, settled_at = b.settled_at,
         ending = b.ending/*starts*/
     FROM b
-    WHERE r.run = b.run AND NOT r.settled AND r.next_seq = b.first AND r.epoch BETWEEN b.oldest AND b.newest
+    WHERE r.run = b.run AND NOT r.settled AND r.next_seq = b.first AND r.epoch = b.expected
     AND NOT (r.owner = $1 AND r.commit = $2)
+    AND NOT (b.takes AND r.owner <> $1 AND EXISTS (SELECT FROM replicas p WHERE p.id = r.owner AND p.lease_until >= clock_timestamp()))
     RETURNING r.id, r.session, b.at, b.epoch, r.lumps - b.lumps AS before, r.settled_at)";
 
 const STARTS: &str =

@@ -67,7 +67,7 @@ fn verdict(part: &Part<'_>, known: Option<&Known>) -> Verdict {
 
 fn refused(part: &Part<'_>, known: &Known) -> Verdict {
     let (ours, owner) = (part.epoch, u32::try_from(known.epoch).unwrap_or(u32::MAX));
-    if known.settled || owner > ours || part.takes_over.is_some_and(|taken| taken != owner) {
+    if known.settled || owner != part.expects() {
         return Verdict::Refused(JournalError::Fenced { ours, owner });
     }
     let (run, first, next) = (part.run, part.after + 1, known.next_seq);

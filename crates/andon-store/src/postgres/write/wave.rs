@@ -69,6 +69,11 @@ impl<'a> Part<'a> {
         }
         Some(part)
     }
+
+    /// The epoch that the run must have.
+    pub(super) fn expects(&self) -> Epoch {
+        self.takes_over.unwrap_or(self.epoch)
+    }
 }
 
 /// What goes to the server in one transaction.
