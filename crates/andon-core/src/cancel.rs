@@ -70,6 +70,13 @@ impl CancelRequest {
     pub const fn new(reason: Reason, force: Force, requested_at: Stamp) -> Self {
         Self { reason, force, by: None, note: None, grace_ms: None, requested_at }
     }
+
+    /// The same request as another process hears it, whose monotonic clock is another one.
+    #[must_use]
+    pub fn heard_at(self, now: Stamp) -> Self {
+        let requested_at = Stamp { wall: self.requested_at.wall, ..now };
+        Self { requested_at, ..self }
+    }
 }
 
 /// The answer to one cancel request: what it did.

@@ -66,6 +66,7 @@ pub use andon_core::usage::{Figure, Pending, Provenance, Usage, Used};
 pub use andon_shim::{init, set_helper};
 pub use journal::export::ImportError;
 pub use journal::layer::JournalLayer;
+pub use journal::lease::{Lease, LeaseHolder};
 pub use journal::memory::{MemoryJournal, MemoryJournalBuilder};
 pub use journal::reported::{LastReported, LookingBack};
 pub use journal::sessions::{

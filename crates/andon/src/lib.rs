@@ -191,9 +191,9 @@ pub mod journal {
     pub use andon_runtime::{
         Append, AppendDone, Attachment, BadHistory, Batch, BatchStanding, CALIBRATION, Digest, History, HistoryBefore,
         HistoryFault, HistoryGatherer, IdError, ImportError, Imported, Journal, JournalError, JournalLayer,
-        JournaledRun, LastReported, LookingBack, MemoryJournal, MemoryJournalBuilder, Record, RequestFate, RunFilter,
-        RunInfo, Scope, SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf, StateChange, StateMap,
-        title,
+        JournaledRun, LastReported, Lease, LeaseHolder, LookingBack, MemoryJournal, MemoryJournalBuilder, Record,
+        RequestFate, RunFilter, RunInfo, Scope, SessionCopy, SessionFilter, SessionId, SessionInfo, Sessions, Shelf,
+        StateChange, StateMap, title,
     };
 }
 

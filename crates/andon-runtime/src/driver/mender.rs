@@ -98,7 +98,10 @@ async fn retry(mut running: MenderTask) {
                 runtime.mender.put_back(orphan);
                 pause = LONGEST.min(pause * 2);
             }
-            Err(error) => orphan.leave(error),
+            Err(error) => {
+                let services = Arc::clone(&orphan.live.services);
+                services.door.spawn_keeper(orphan.give_away(error));
+            }
         }
     }
 }
@@ -114,7 +117,7 @@ fn settle_others(runtime: &Arc<RuntimeCore>) {
                     orphan.live.stall(error);
                     runtime.mender.add(orphan);
                 }
-                Err(error) => orphan.leave(error),
+                Err(error) => orphan.give_away(error).await,
             }
         });
     }

@@ -270,6 +270,10 @@ impl Driver {
             self.hear();
         }
         if !self.is_stopping() {
+            if self.live.services.lease.is_some() {
+                // Another process may have had a turn since.
+                self.session.forget_history();
+            }
             self.history = match self.session.history() {
                 Some(history) => history,
                 None => Box::pin(self.read_history()).await?,

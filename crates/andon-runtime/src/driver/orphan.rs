@@ -14,12 +14,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_core::cancel::{CancelRequest, Reason};
 use andon_core::closing::{close_lost, decided, stopped_result, tool_finished};
 use andon_core::event::{Accepted, Approval, Entry, Epoch, Event, Record};
 use andon_core::id::CallId;
 use andon_core::outcome::{Ending, Failure, FailureKind, Outcome};
 use andon_core::progress::{Call, CallState, RunProgress, RunState};
 use andon_core::receipt::Receipt;
+
+use tokio::time::timeout;
 
 use super::aside::clean_up;
 use super::core::RuntimeCore;
@@ -29,6 +32,9 @@ use super::{box_remains, judge};
 use crate::journal::{Batch, JournalError, JournaledRun};
 use crate::live::{Live, News, ToolDone};
 use crate::session::SessionCore;
+
+/// How often a run that another process has taken over is looked up, until it ends.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How long the cleanup of a tool that has not reported may take.
 const CLEANUP: Duration = Duration::from_secs(10);
@@ -84,7 +90,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
     {
         // Another process owns it by now, or the journal is closed: we may not write any more.
         let error = error.clone();
-        return orphan.leave(error);
+        return orphan.give_away(error).await;
     }
     live.hit("orphan: before settling");
     let mut settled = orphan.try_settle().await;
@@ -98,7 +104,7 @@ pub(crate) async fn settle(mut orphan: Orphan) {
             live.stall(error);
             Arc::clone(&orphan.runtime).mender.add(orphan);
         }
-        Err(error) => orphan.leave(error),
+        Err(error) => orphan.give_away(error).await,
     }
 }
 
@@ -226,6 +232,51 @@ impl Orphan {
         let ending = Arc::new(Ending::Failed(Failure::new(FailureKind::Internal, message)));
         self.runtime.park(&self.live.id);
         self.leave_open(&JournalError::Closed, ending);
+    }
+
+    /// Gives up a run that this process may not write. If another process has taken it over, it is that one's run from here
+    /// on: cancels and readers go by the record, and whoever has a handle on it gets the end that its owner writes.
+    pub(crate) async fn give_away(self, error: JournalError) {
+        let is_on_record = self.live.with_log(|log| log.seq()) > 0;
+        if !error.is_anothers() || !is_on_record {
+            return self.leave(error);
+        }
+        let live = &self.live;
+        let request = live.belongs_elsewhere(error.clone());
+        self.runtime.registry.remove(&live.id);
+        live.tell_broken_off(&error);
+        if let Some(request) = request.filter(|request| request.reason != Reason::OwnerLost) {
+            // Its owner hears of it. If that cannot be written, whoever asked is told that it is not on record.
+            let _ = live.services.journal.request_cancel(&live.id, CancelRequest::clone(&request)).await;
+        }
+        let leaving = live.services.give_up();
+        loop {
+            match self.follow().await {
+                Ok(true) => return,
+                // It can be read again once the journal is back.
+                Ok(false) | Err(JournalError::Storage(_)) => {}
+                Err(error) => return self.leave(error),
+            }
+            if timeout(LOOK_AGAIN, leaving.given()).await.is_ok() {
+                return self.leave(error);
+            }
+        }
+    }
+
+    /// Shows how the run ended at its new owner. Returns whether it has.
+    async fn follow(&self) -> Result<bool, JournalError> {
+        let live = &self.live;
+        let Some(stored) = live.services.journal.read(&live.id).await? else { return Err(JournalError::Closed) };
+        let progress = fold(&stored)?;
+        if progress.ending().is_none() {
+            return Ok(false);
+        }
+        let unseen = unseen(live, &stored);
+        let seen = live.with_log(|log| log.facts().to_vec());
+        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), stored.addenda, stored.settled_at);
+        self.session.forget_history();
+        self.runtime.conclude(live, &self.session, &[], || live.close(unseen, outcome));
+        Ok(true)
     }
 
     /// Leaves the run to recovery, because it cannot be settled now. If it is still ours it can be cancelled meanwhile.

@@ -14,6 +14,7 @@ use andon_core::message::Message;
 use andon_core::time::Stamp;
 
 use super::{Append, Batch, HistoryBefore, Journal, JournalError, JournaledRun, RequestFate};
+use crate::journal::lease::Lease;
 use crate::journal::reported::LastReported;
 use crate::journal::sessions::Sessions;
 use crate::journal::shelf::Shelf;
@@ -114,6 +115,16 @@ pub trait JournalLayer: Send + Sync + 'static {
         self.inner().unsettled()
     }
 
+    /// As [`Journal::abandoned`].
+    fn abandoned(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.inner().abandoned()
+    }
+
+    /// As [`Journal::lease`].
+    fn lease(&self) -> Option<Arc<Lease>> {
+        self.inner().lease()
+    }
+
     /// As [`Journal::claim`].
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
         self.inner().claim(run, from)
@@ -182,6 +193,14 @@ impl<L: JournalLayer> Journal for L {
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         JournalLayer::unsettled(self)
+    }
+
+    fn abandoned(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        JournalLayer::abandoned(self)
+    }
+
+    fn lease(&self) -> Option<Arc<Lease>> {
+        JournalLayer::lease(self)
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {

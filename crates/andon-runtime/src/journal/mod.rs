@@ -5,6 +5,7 @@
 
 pub(crate) mod export;
 pub(crate) mod layer;
+pub(crate) mod lease;
 pub(crate) mod memory;
 pub(crate) mod reported;
 pub(crate) mod sessions;
@@ -24,6 +25,7 @@ use andon_core::receipt::Receipt;
 use andon_core::time::Stamp;
 use tokio::sync::oneshot;
 
+use crate::journal::lease::Lease;
 use crate::journal::reported::LastReported;
 use crate::journal::sessions::Sessions;
 use crate::journal::shelf::Shelf;
@@ -93,9 +95,20 @@ pub trait Journal: Send + Sync + 'static {
     /// The runs that have no outcome.
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>>;
 
+    /// The runs that have no outcome and that this process may take up: all of them, unless others share the journal. Then they
+    /// are its own, and those of processes whose lease is over and that it is the heir of.
+    fn abandoned(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.unsettled()
+    }
+
+    /// Until when this process may drive runs; `None` if it has the journal to itself.
+    fn lease(&self) -> Option<Arc<Lease>> {
+        None
+    }
+
     /// Makes the caller the run's owner, with a new epoch, if the run still belongs to `from`: older writers are
     /// refused from then on. If it has another owner, nothing changes and the caller is refused as
-    /// [fenced](JournalError::Fenced). A claim is queued behind the batches that were accepted before it: when it
+    /// [fenced](JournalError::Fenced), or as [owned](JournalError::Owned) if that owner's lease is not over. A claim is queued behind the batches that were accepted before it: when it
     /// returns, those are durable or refused. `None` if the run is unknown.
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>>;
 
@@ -156,6 +169,14 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         (**self).unsettled()
+    }
+
+    fn abandoned(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        (**self).abandoned()
+    }
+
+    fn lease(&self) -> Option<Arc<Lease>> {
+        (**self).lease()
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {
@@ -378,6 +399,12 @@ pub enum JournalError {
         /// The owner's.
         owner: Epoch,
     },
+    /// Another process drives the run, and its lease is not over.
+    #[error("another process drives the run: {by}")]
+    Owned {
+        /// What it says of itself.
+        by: Box<str>,
+    },
     /// The storage failed.
     #[error("the journal could not be written: {0}")]
     Storage(String),
@@ -407,6 +434,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether the run belongs to another process.
+    pub fn is_anothers(&self) -> bool {
+        matches!(self, Self::Fenced { .. } | Self::Owned { .. })
+    }
+
     /// Whether the same operation may succeed later, when the storage works again.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Storage(_))

@@ -7,12 +7,14 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::
 pub(crate) type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;
 
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(feature = "shuttle")]
 pub(crate) use checked::Mutex;
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::sync::MutexGuard;
 #[cfg(feature = "shuttle")]
 pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 

@@ -97,7 +97,7 @@ async fn flush_all(mut running: FlusherTask) {
             .collect();
         for (live, flush, append) in flushes {
             if let Err(error) = append.await {
-                live.flush_failed(error);
+                live.writes_failed(error);
                 continue;
             }
             live.flushed(&flush);

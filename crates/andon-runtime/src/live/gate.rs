@@ -7,6 +7,7 @@ use super::tickets::WorkTicket;
 use super::{Inner, Live, WakeList};
 #[cfg(feature = "testing")]
 use crate::lanes::probe::GateCounts;
+use crate::lanes::sync::MutexGuard;
 use crate::live::log::Log;
 
 /// The answer to offering a piece.
@@ -24,9 +25,22 @@ pub(crate) enum Offer {
 }
 
 impl Live {
+    /// Takes the run's lock to pass the gate. Behind the fence of this process's lease nothing passes: the run is pulled
+    /// first, as by anybody else, so that there is one way to stop.
+    fn lock_at_the_gate(&self) -> MutexGuard<'_, Inner> {
+        let inner = self.inner.lock();
+        if !self.services.is_behind_the_fence() {
+            return inner;
+        }
+        drop(inner);
+        self.pull_behind_the_fence();
+        self.inner.lock()
+    }
+
     /// Passes the gate before a model call.
     pub(crate) fn may_call_model(&self) -> bool {
-        let inner = &mut *self.inner.lock();
+        #[cfg_attr(not(feature = "testing"), expect(unused_mut, reason = "only tests count"))]
+        let mut inner = self.lock_at_the_gate();
         let open = inner.stop.lets_a_turn_begin();
         #[cfg(feature = "testing")]
         {
@@ -37,7 +51,7 @@ impl Live {
 
     /// Passes the gate before a tool starts.
     pub(crate) fn may_start_tool(&self, ticket: u32) -> bool {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock_at_the_gate();
         let Some(ticket) = inner.startable(ticket) else { return false };
         ticket.started = true;
         #[cfg(feature = "testing")]
@@ -49,7 +63,7 @@ impl Live {
 
     /// Passes the gate again, on the thread of a blocking tool: a pull may have come while it waited for the thread.
     pub(crate) fn may_start_thread(&self, ticket: u32) -> bool {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock_at_the_gate();
         let Some(ticket) = inner.startable(ticket) else { return false };
         (ticket.waits_for_slot, ticket.on_thread) = (false, true);
         true
@@ -57,7 +71,7 @@ impl Live {
 
     /// Whether a tool may still be put on record as started.
     pub(crate) fn lets_the_turn_go_on(&self) -> bool {
-        self.inner.lock().stop.lets_the_turn_go_on()
+        self.lock_at_the_gate().stop.lets_the_turn_go_on()
     }
 
     /// Offers streamed bytes.
@@ -81,7 +95,7 @@ impl Live {
         add: impl FnOnce(&mut Log, Stamp) -> bool,
     ) -> Offer {
         let now = self.now();
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock_at_the_gate();
         if !inner.stop.lets_the_turn_go_on() {
             return Offer::Refused;
         }

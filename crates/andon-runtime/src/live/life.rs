@@ -26,7 +26,10 @@ pub(super) enum Life {
     /// It could not be settled. Its outcome, as far as it is known, is only in memory.
     LeftOpen { outcome: Arc<Outcome>, error: Box<JournalError> },
     /// It is unsettled in the journal, and this process does not drive it.
-    Elsewhere,
+    Elsewhere {
+        /// Why it cannot be written any more, if this process has driven it.
+        taken: Option<Box<JournalError>>,
+    },
 }
 
 impl Life {
@@ -34,7 +37,7 @@ impl Life {
     pub(super) fn outcome(&self) -> Option<&Arc<Outcome>> {
         match self {
             Self::Settled { outcome } | Self::LeftOpen { outcome, .. } => Some(outcome),
-            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Elsewhere => None,
+            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Elsewhere { .. } => None,
         }
     }
 
@@ -48,7 +51,7 @@ impl Life {
         match self {
             Self::Unwritable(error) => Some(error),
             Self::Orphaned { unwritable, .. } => unwritable.as_deref(),
-            Self::Driven | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => None,
+            Self::Driven | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere { .. } => None,
         }
     }
 
@@ -56,7 +59,11 @@ impl Life {
     pub(super) fn left_open(&self) -> Option<&JournalError> {
         match self {
             Self::LeftOpen { error, .. } => Some(error),
-            Self::Driven | Self::Unwritable(_) | Self::Orphaned { .. } | Self::Settled { .. } | Self::Elsewhere => None,
+            Self::Driven
+            | Self::Unwritable(_)
+            | Self::Orphaned { .. }
+            | Self::Settled { .. }
+            | Self::Elsewhere { .. } => None,
         }
     }
 
@@ -65,7 +72,19 @@ impl Life {
         match self {
             Self::Orphaned { stalled, .. } => stalled.as_deref(),
             Self::LeftOpen { error, .. } => Some(error),
-            Self::Driven | Self::Unwritable(_) | Self::Settled { .. } | Self::Elsewhere => None,
+            Self::Driven | Self::Unwritable(_) | Self::Settled { .. } | Self::Elsewhere { .. } => None,
+        }
+    }
+
+    /// Why nothing of the run is recorded by this process any more, if another one has taken it over.
+    pub(super) fn taken(&self) -> Option<&JournalError> {
+        match self {
+            Self::Elsewhere { taken } => taken.as_deref(),
+            Self::Driven
+            | Self::Unwritable(_)
+            | Self::Orphaned { .. }
+            | Self::Settled { .. }
+            | Self::LeftOpen { .. } => None,
         }
     }
 
@@ -75,7 +94,7 @@ impl Life {
             Self::Driven | Self::Unwritable(_) => *self = Self::Unwritable(Box::new(error)),
             Self::Orphaned { unwritable, .. } => *unwritable = Some(Box::new(error)),
             // Nothing more is written.
-            Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {}
+            Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere { .. } => {}
         }
     }
 
@@ -84,7 +103,9 @@ impl Life {
         *self = match std::mem::take(self) {
             Self::Driven => Self::Orphaned { unwritable: None, stalled: None },
             Self::Unwritable(error) => Self::Orphaned { unwritable: Some(error), stalled: None },
-            same @ (Self::Orphaned { .. } | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere) => same,
+            same @ (Self::Orphaned { .. } | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere { .. }) => {
+                same
+            }
         };
     }
 
@@ -92,9 +113,11 @@ impl Life {
     pub(super) fn stall(&mut self, error: JournalError) -> bool {
         match self {
             Self::Orphaned { stalled, .. } => stalled.replace(Box::new(error)).is_none(),
-            Self::Driven | Self::Unwritable(_) | Self::Settled { .. } | Self::LeftOpen { .. } | Self::Elsewhere => {
-                false
-            }
+            Self::Driven
+            | Self::Unwritable(_)
+            | Self::Settled { .. }
+            | Self::LeftOpen { .. }
+            | Self::Elsewhere { .. } => false,
         }
     }
 }

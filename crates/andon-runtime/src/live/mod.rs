@@ -221,7 +221,7 @@ impl Live {
                     inner.stop = Stop::Sealed(Arc::clone(&outcome.ending));
                     Life::Settled { outcome: Arc::new(outcome) }
                 }
-                None => Life::Elsewhere,
+                None => Life::Elsewhere { taken: None },
             };
             inner.recorded = u32::MAX;
             inner.taken_over = called_a_model(&log);

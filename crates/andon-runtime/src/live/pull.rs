@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use andon_core::cancel::{CancelRequest, Force, ReplyKind, Stop};
+use andon_core::cancel::{CancelRequest, Force, Reason, ReplyKind, Stop};
 use andon_core::id::CallId;
 use andon_core::outcome::Ending;
 
@@ -15,7 +15,7 @@ impl Live {
     pub(crate) fn pull(&self, request: CancelRequest) -> (ReplyKind, u32) {
         let request = Arc::new(request);
         let mut inner = self.inner.lock();
-        if matches!(inner.life, Life::Elsewhere) {
+        if matches!(inner.life, Life::Elsewhere { .. }) {
             return (ReplyKind::NotRunning, 0);
         }
         let reply = inner.stop.pull(request.force);
@@ -34,6 +34,13 @@ impl Live {
         drop(inner);
         wake.wake();
         (reply, number)
+    }
+
+    /// Pulls the cord because this process may not drive the run any more.
+    pub(crate) fn pull_behind_the_fence(&self) {
+        let request = CancelRequest::new(Reason::OwnerLost, Force::Now, self.now());
+        let note = "the journal could not be reached in time to keep the run";
+        self.pull(request.by("runtime").note(note));
     }
 
     /// Cancels one call alone.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::flusher::Flusher;
 use super::observe::Observers;
 use super::presence::Presence;
+use crate::journal::lease::Lease;
 use crate::journal::{Journal, JournalError};
 use crate::lanes::blocking::BlockingPool;
 use crate::lanes::clock::Clock;
@@ -26,6 +27,8 @@ const ADD_AGAIN: Duration = Duration::from_secs(1);
 /// What every live run uses.
 pub(crate) struct Services {
     pub(crate) journal: Arc<dyn Journal>,
+    /// Until when this process may drive runs, if others share the journal.
+    pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) probes: Probes,
     pub(crate) observers: Observers,
@@ -93,6 +96,11 @@ impl Services {
             }
         }
         Err(JournalError::Closed)
+    }
+
+    /// Whether this process may not drive runs any more, because its lease may soon be over.
+    pub(crate) fn is_behind_the_fence(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| !lease.is_held())
     }
 
     /// Given when what is still being learned about calls must be given up.

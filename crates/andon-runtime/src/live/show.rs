@@ -213,7 +213,7 @@ impl Live {
         if inner.recorded >= number {
             return Poll::Ready(Ok(()));
         }
-        if let Some(error) = inner.life.trouble() {
+        if let Some(error) = inner.life.trouble().or(inner.life.taken()) {
             return Poll::Ready(Err(error.clone()));
         }
         if inner.log.is_closed() {

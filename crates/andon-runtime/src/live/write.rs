@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use andon_core::answer::Lump;
-use andon_core::cancel::{Force, Stop};
+use andon_core::cancel::{CancelRequest, Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, RunState};
@@ -123,6 +123,23 @@ impl Live {
         Ended { wake, is_over: !is_on_record }
     }
 
+    /// Another process has taken the run over: its readers wait for the end that is written there, and it cannot be pulled
+    /// here any more.
+    /// Returns the request that it was pulled with, if that is not on record.
+    pub(crate) fn belongs_elsewhere(&self, taken: JournalError) -> Option<Arc<CancelRequest>> {
+        let mut inner = self.inner.lock();
+        inner.life = Life::Elsewhere { taken: Some(Box::new(taken)) };
+        let request = inner.request.clone().filter(|_| inner.recorded < inner.requests);
+        self.level.store(level(Force::Now), Ordering::Release);
+        inner.let_all_go();
+        inner.tickets.clear();
+        let mut wake = WakeList::readers(&mut inner.log);
+        wake.others.append(&mut inner.watchers);
+        drop(inner);
+        wake.wake();
+        request
+    }
+
     /// Streamed text that was shown and is not among these entries: the driver may have panicked between taking it and
     /// handing it over.
     pub(crate) fn missing_text(&self, entries: &[Entry]) -> Option<Lump> {
@@ -142,8 +159,9 @@ impl Live {
         Some((flush, append))
     }
 
-    /// Streamed text could not be journaled: nothing more of this run will be, and the driver is told.
-    pub(crate) fn flush_failed(&self, error: JournalError) {
+    /// Streamed text could not be journaled, or the run is another process's: nothing more of it will be written here, and the
+    /// driver is told.
+    pub(crate) fn writes_failed(&self, error: JournalError) {
         let mut inner = self.inner.lock();
         inner.life.fail(error.clone());
         let wake = inner.post(News::JournalFailed(error));

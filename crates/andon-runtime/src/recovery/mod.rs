@@ -11,6 +11,7 @@ mod resume;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use andon_core::cancel::CancelRequest;
 use andon_core::closing::close_lost;
 use andon_core::event::{Event, Record};
 use andon_core::id::{RunId, SessionKey};
@@ -133,7 +134,7 @@ impl Recovery {
     async fn look_at_all(&mut self, runtime: &Arc<RuntimeCore>) -> Result<(), JournalError> {
         let is_live = |run: &RunId| runtime.registry.find_taken(run).is_some();
         let left: Vec<RunId> =
-            runtime.services.journal.unsettled().await?.into_iter().filter(|run| !is_live(run)).collect();
+            runtime.services.journal.abandoned().await?.into_iter().filter(|run| !is_live(run)).collect();
         // If the journal fails part of the way, the rest is not forgotten: it can be cancelled, and no cancel of
         // everything is reported as complete without it.
         left.iter().for_each(|run| runtime.park(run));
@@ -228,7 +229,7 @@ impl Recovery {
                     self.recovered.push(recovered);
                 }
                 // Another process was faster, and owns it now.
-                Err(JournalError::Fenced { .. }) => runtime.unpark(&recovered.run),
+                Err(error) if error.is_anothers() => runtime.unpark(&recovered.run),
                 Err(error) => all = all.and(Err(error)),
             }
         }
@@ -329,8 +330,9 @@ fn settle_open(runtime: &Arc<RuntimeCore>, open: OpenRun) -> Result<Settling, Jo
     for request in &stored.requests {
         // As with a live run: after the first request, only a harder one changes anything.
         if Some(request.force) > force {
-            requests.push(Event::CancelRequested { request: Arc::clone(request), delivered_at });
+            let request = Arc::new(CancelRequest::clone(request).heard_at(delivered_at));
             force = Some(request.force);
+            requests.push(Event::CancelRequested { request, delivered_at });
         }
     }
     let epoch = stored.epoch.saturating_add(1);

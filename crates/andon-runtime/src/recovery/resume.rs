@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use andon_core::cancel::CancelRequest;
 use andon_core::event::Epoch;
 use andon_core::progress::CallState;
 
@@ -67,7 +68,8 @@ impl Resuming {
         match claim.await {
             Ok(Some(_)) => {}
             // It is gone, or another process has claimed it meanwhile.
-            Ok(None) | Err(JournalError::Fenced { .. }) => return Ok(Resumed::Over),
+            Ok(None) => return Ok(Resumed::Over),
+            Err(error) if error.is_anothers() => return Ok(Resumed::Over),
             Err(error) => return Err(error),
         }
         let Some(open) = find_open(&self.runtime, &self.live.id).await? else { return Ok(Resumed::Over) };
@@ -83,8 +85,9 @@ impl Resuming {
         self.is_over = true;
         let signal = presence::signal_again(&self.live, &accepted, had_reader);
         let arm = self.runtime.registry.make_findable(&self.live.id);
-        let armed = arm.map(|cancel| cancel.at(self.live.now()));
-        for request in armed.into_iter().chain(stored.requests.iter().map(|request| (**request).clone())) {
+        let now = self.live.now();
+        let left = stored.requests.iter().map(|request| CancelRequest::clone(request).heard_at(now));
+        for request in arm.map(|cancel| cancel.at(now)).into_iter().chain(left) {
             self.live.pull(request);
         }
         let accepted_at = stored.facts().next().map(|record| record.at.wall.0);

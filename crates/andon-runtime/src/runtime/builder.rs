@@ -1,13 +1,14 @@
 //! Builds a runtime.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::agent::names::AgentNames;
 use crate::driver::RuntimeCore;
 use crate::driver::learner::Learner;
 use crate::driver::mender::Mender;
 use crate::journal::Journal;
+use crate::journal::lease::LeaseHolder;
 use crate::journal::memory::MemoryJournal;
 use crate::lanes::blocking::BlockingPool;
 use crate::lanes::clock::{Clock, SystemClock};
@@ -105,8 +106,11 @@ impl RuntimeBuilder {
 
     /// Builds the runtime.
     pub fn build(self) -> Runtime {
+        let journal = self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let lease = journal.lease();
         let services = Services {
-            journal: self.journal.unwrap_or_else(|| Arc::new(MemoryJournal::new())),
+            journal,
+            lease: lease.clone(),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
             probes: Probes(self.probe),
             observers: Observers::new(self.observers),
@@ -134,7 +138,11 @@ impl RuntimeBuilder {
             estimated: Mutex::default(),
             estimating: tokio::sync::Mutex::default(),
         };
-        Runtime { core: Arc::new(core) }
+        let core = Arc::new(core);
+        if let Some(lease) = lease {
+            lease.add_holder(Arc::downgrade(&core) as Weak<dyn LeaseHolder>);
+        }
+        Runtime { core }
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod builder;
 pub(crate) mod compensate;
 mod hooks;
+mod lease;
 pub(crate) mod prompt;
 pub(crate) mod session;
 pub(crate) mod sessions;
@@ -165,7 +166,9 @@ impl Runtime {
 
     /// Cancels one run by its id. The reply is `too_late` for a run that has settled, `not_running` for one that no
     /// driver of this process runs, and `not_found` for an unknown id. A [parked](crate::Fate::Parked) run is settled
-    /// as cancelled, and the reply comes when that is durable.
+    /// as cancelled, and the reply comes when that is durable. If several processes share the journal, a run of another one
+    /// is `accepted` once the request is on record: that process hears of it within a second, or, if it is dead, whoever takes
+    /// up the run does.
     ///
     /// # Cancel safety
     ///
@@ -175,7 +178,8 @@ impl Runtime {
         if let Some(live) = self.core.registry.find(run) {
             return Ok(Cord::new(live, None).pull(cancel));
         }
-        if self.core.is_parked(run) {
+        // If others share the journal, one of them may drive it, or may have died with it.
+        if self.core.is_parked(run) || self.core.services.lease.is_some() {
             self.cancel_undriven(run, cancel).await
         } else {
             self.cancel_found(run, cancel).await
@@ -220,7 +224,10 @@ impl Runtime {
                 Ok(Reply::undriven(run.clone(), ReplyKind::Accepted))
             }
             // It was revived meanwhile.
-            (Ok(None) | Err(JournalError::Fenced { .. }), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
+            (Ok(None), Some(live)) => Ok(Cord::new(live, None).pull(cancel)),
+            (Err(error), Some(live)) if error.is_anothers() => Ok(Cord::new(live, None).pull(cancel)),
+            // Its owner hears of the request.
+            (Err(JournalError::Owned { .. }), None) => Ok(Reply::undriven(run.clone(), ReplyKind::Accepted)),
             // Another recovery was faster.
             (Ok(None) | Err(JournalError::Fenced { .. }), None) => self.cancel_found(run, cancel).await,
             (Err(error), _) => Err(error),

@@ -518,8 +518,8 @@ async fn a_run_that_was_taken_over_is_not_told_as_cancelled_by_the_one_and_lost_
     let other = next_runtime_on(&journal);
     assert_eq!(other.recover().await.unwrap()[0].fate.ending(), Some(&Arc::new(Ending::Lost)));
     run.cancel(Cancel::graceful());
-    let outcome = run.outcome().await;
-    assert_eq!(outcome.stop_reason(), "failed", "{:?}", outcome.ending);
+    assert_eq!(*run.outcome().await.ending, Ending::Lost, "as it is on record");
+    assert!(session.agent().runtime().find_in_progress(run.id()).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -531,7 +531,7 @@ async fn a_cancel_of_a_run_that_was_taken_over_is_told_that_it_is_not_on_record(
     next_runtime_on(&journal).recover().await.unwrap();
     let reply = run.cancel(Cancel::graceful());
     assert_eq!(reply.kind().as_str(), "accepted");
-    assert_eq!(reply.recorded().await, Err(JournalError::Fenced { ours: 1, owner: 2 }));
+    assert!(reply.recorded().await.is_err());
     assert!(!journal.has(run.id(), |event| matches!(event, Event::CancelRequested { .. })));
 }
 

@@ -183,6 +183,7 @@ impl From<JournalError> for Problem {
                 Self::new(StatusCode::CONFLICT, "session-busy", error.to_string())
             }
             JournalError::Fenced { .. }
+            | JournalError::Owned { .. }
             | JournalError::Storage(_)
             | JournalError::Unreadable(_)
             | JournalError::Closed => {

@@ -10,13 +10,14 @@ use andon_runtime::core::id::{RunId, SessionKey};
 use andon_runtime::core::message::Message;
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Append, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported, RequestFate, Sessions,
-    Shelf,
+    Append, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported, Lease, RequestFate,
+    Sessions, Shelf,
 };
 use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
+use super::lease::{Heard, Keeper, Terms};
 use super::read::{self, Question, Readers};
 use super::server::{Address, Link, PostgresError, PostgresOptions, check, prepare, quoted, refused};
 use super::sql::Transaction;
@@ -33,6 +34,9 @@ pub struct PostgresJournal {
     queue: Arc<Queue<write::Job>>,
     instants: Arc<Instants>,
     trouble: Arc<Trouble>,
+    /// Why the lease is over, if it is.
+    lapse: Arc<Trouble>,
+    keeper: Keeper,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -50,11 +54,11 @@ impl PostgresJournal {
             |why: std::io::Error| PostgresError::Other { address: address.shown.clone(), why: why.to_string() };
         let (queue, instants, trouble) =
             (Arc::new(Queue::new()), Arc::new(Instants::default()), Arc::new(Trouble::default()));
+        let owner = uuid::Uuid::now_v7().to_string();
         let mut writer = Writer {
             address: Arc::clone(&address),
             schema: quoted(&options.schema),
-            program: options.program.clone(),
-            owner: uuid::Uuid::now_v7().to_string(),
+            owner: owner.clone(),
             queue: Arc::clone(&queue),
             instants: Arc::clone(&instants),
             trouble: Arc::clone(&trouble),
@@ -64,9 +68,9 @@ impl PostgresJournal {
         let schema = writer.schema.clone();
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (opened, is_open) = mpsc::channel();
-        let (to_open, options) = (Arc::clone(&address), options.clone());
+        let (to_open, for_thread) = (Arc::clone(&address), options.clone());
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || {
-            match runtime.block_on(connect(&to_open, &options, &writer.schema)) {
+            match runtime.block_on(connect(&to_open, &for_thread, &writer.schema)) {
                 Ok(link) => {
                     writer.link = Some(link);
                     // Whoever opens it waits for this.
@@ -82,8 +86,19 @@ impl PostgresJournal {
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(failed(std::io::Error::other("its writer has panicked"))),
         }
+        let lapse = Arc::new(Trouble::default());
+        let keeper = Keeper::start(Terms {
+            address: Arc::clone(&address),
+            schema: (options.schema.clone(), schema.clone()),
+            program: options.program.clone(),
+            owner,
+            ttl: options.lease,
+            trouble: Arc::clone(&lapse),
+            heard: note_heard(Arc::clone(&queue)),
+        });
+        let keeper = keeper.inspect_err(|_| queue.close())?;
         let readers = Readers::start(&address, &schema).map_err(failed)?;
-        Ok(Self { address, readers, queue, instants, trouble, thread })
+        Ok(Self { address, readers, queue, instants, trouble, lapse, keeper, thread })
     }
 
     /// Adds a job to the writer's queue.
@@ -128,6 +143,16 @@ pub(super) fn ask<T: Send + 'static>(
     Box::pin(async move { receiver.await.unwrap_or(Err(JournalError::Closed)) })
 }
 
+/// Remembers which requests were heard. If that is lost, they are heard again, which changes nothing.
+fn note_heard(queue: Arc<Queue<write::Job>>) -> Heard {
+    Box::new(move |runs| {
+        let (append, answer) = Append::pending();
+        drop(append);
+        let change = async move |transaction: Transaction<'_>| write::heard(transaction, &runs).await;
+        let _ = queue.push(write::Job::Other(Box::new(Change { change, kind: Kind::Small, result: None, answer })));
+    })
+}
+
 async fn connect(address: &Address, options: &PostgresOptions, schema: &str) -> Result<Link, PostgresError> {
     let failed = |fault| refused(&address.shown, &options.schema, fault);
     let mut link = Link::open(address, &format!("andon writer {schema}")).await.map_err(failed)?;
@@ -142,6 +167,7 @@ impl Drop for PostgresJournal {
         self.queue.close();
         // If it panicked, whatever it had not written was never acknowledged.
         let _ = self.thread.take().map(JoinHandle::join);
+        self.keeper.end();
     }
 }
 
@@ -242,8 +268,16 @@ impl Journal for PostgresJournal {
         ask(&self.readers.quick, async move |transaction: Transaction<'_>| read::unsettled(transaction).await)
     }
 
+    fn abandoned(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
+        self.change(Kind::Small, async move |transaction: Transaction<'_>| write::abandoned(transaction).await)
+    }
+
+    fn lease(&self) -> Option<Arc<Lease>> {
+        Some(Arc::clone(&self.keeper.lease))
+    }
+
     fn trouble(&self) -> Option<JournalError> {
-        self.trouble.get()
+        self.trouble.get().or_else(|| self.lapse.get())
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {

@@ -9,13 +9,17 @@
 //! While the server is away, everything waits. A transaction whose answer was lost is sent again, and the database knows by its
 //! number whether it has it already.
 //!
+//! A process has a lease, which a thread and a connection of its own renew ([`Lease`](andon_runtime::Lease)). Its runs cannot be
+//! taken over before the lease is over, by the server's clock.
+//!
 //! Readers have their own threads and connections, see one snapshot, and never block the writer.
 //!
 //! # Rooms
 //!
-//! `server` and `sql` ◄ `write` ◄ `read` ◄ `journal` and `sessions`, which implement the traits.
+//! `server` and `sql` ◄ `write` ◄ `read` and `lease` ◄ `journal` and `sessions`, which implement the traits.
 
 mod journal;
+mod lease;
 mod names;
 mod read;
 mod rows;

@@ -14,7 +14,7 @@ use crate::traffic::write_run;
 use crate::wire::Wire;
 
 /// Asks again and again until there is something.
-async fn until_some<T>(look: impl Fn() -> Option<T>) -> T {
+pub(crate) async fn until_some<T>(look: impl Fn() -> Option<T>) -> T {
     loop {
         match look() {
             Some(found) => return found,

@@ -7,6 +7,7 @@
 mod away;
 mod figures;
 mod names;
+mod owners;
 mod refused;
 mod server;
 mod traffic;

@@ -1,10 +1,10 @@
-//! A wire to the server that can be cut while an answer is on it.
+//! A wire to the server that can be cut while an answer is on it, or on which nothing is heard for a while.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use crate::server::url;
 
@@ -25,9 +25,16 @@ pub(crate) struct Wire {
 struct Knife {
     is_out: AtomicBool,
     cuts: AtomicUsize,
+    is_silent: Mutex<bool>,
+    speaks: Condvar,
 }
 
 impl Knife {
+    /// Waits while nothing is to be heard.
+    fn wait(&self) {
+        drop(self.speaks.wait_while(self.is_silent.lock().unwrap(), |is_silent| *is_silent).unwrap());
+    }
+
     /// Whether to cut before this part of an answer is passed on. Every third commit's answer is lost.
     fn cuts(&self, answer: &[u8]) -> bool {
         let is_commit = answer.windows(COMMITTED.len()).any(|part| part == COMMITTED);
@@ -48,9 +55,15 @@ impl Wire {
             for client in listener.incoming() {
                 let Ok(client) = client else { return };
                 let server = UnixStream::connect(server_socket()).unwrap();
-                pass_on(&client, &server, |_| false);
-                let knife = Arc::clone(&for_all);
-                pass_on(&server, &client, move |answer| knife.cuts(answer));
+                let (there, back) = (Arc::clone(&for_all), Arc::clone(&for_all));
+                pass_on(&client, &server, move |_| {
+                    there.wait();
+                    false
+                });
+                pass_on(&server, &client, move |answer| {
+                    back.wait();
+                    back.cuts(answer)
+                });
             }
         });
         Self { folder, knife }
@@ -67,6 +80,16 @@ impl Wire {
 
     pub(crate) fn cut_no_more(&self) {
         self.knife.is_out.store(false, Ordering::SeqCst);
+    }
+
+    /// From here on nothing is heard, and no connection is closed: a black hole.
+    pub(crate) fn silence(&self) {
+        *self.knife.is_silent.lock().unwrap() = true;
+    }
+
+    pub(crate) fn speak(&self) {
+        *self.knife.is_silent.lock().unwrap() = false;
+        self.knife.speaks.notify_all();
     }
 
     pub(crate) fn cuts(&self) -> usize {

@@ -11,16 +11,20 @@ use super::tls::Trust;
 /// How long a host may take to accept a connection, and how long it may be silent before the connection counts as broken.
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// How long a lease is, unless the program says otherwise.
+const LEASE: Duration = Duration::from_secs(10);
+
 /// Options for a journal on a server.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
     pub(crate) schema: String,
     pub(crate) program: String,
+    pub(crate) lease: Duration,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { schema: "andon".to_owned(), program: "a program that uses Andon".to_owned() }
+        Self { schema: "andon".to_owned(), program: "a program that uses Andon".to_owned(), lease: LEASE }
     }
 }
 
@@ -34,6 +38,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
+        self
+    }
+
+    /// How long this process may be silent until others take over its runs; ten seconds by default, and at least one. It stops
+    /// them itself when three quarters of that are over.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.max(Duration::from_secs(1));
         self
     }
 

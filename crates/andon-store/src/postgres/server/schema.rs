@@ -26,16 +26,35 @@ CREATE TABLE format (
 );
 INSERT INTO format (version) VALUES (0);
 
--- The processes that write.
+-- The processes that drive runs.
 CREATE TABLE replicas (
     id text COLLATE "C" PRIMARY KEY,
     program text NOT NULL,
     format bigint NOT NULL,
-    -- The last of its numbered transactions: how one whose answer was lost is looked up.
-    done bigint NOT NULL,
-    lease_until timestamptz,
+    -- Where it can be reached, if it says so.
+    address text,
+    -- How long its lease is, and until when it has it: '-infinity' once it is known to be gone.
+    ttl interval NOT NULL,
+    lease_until timestamptz NOT NULL,
+    -- Since when it has had the lease without a break.
+    since timestamptz NOT NULL,
+    -- Who takes up its runs when it is dead, and until when nobody else does.
     heir text COLLATE "C",
     heir_until timestamptz
+) WITH (fillfactor = 50);
+
+-- Whether one process may take over the runs of another. After an outage every lease is over, although nobody is dead: so whoever
+-- takes over has had its own for a whole length by then, unless the other has given its lease back.
+CREATE FUNCTION may_take(text, text) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT $1 = $2 OR NOT EXISTS (SELECT FROM replicas p WHERE p.id = $1 AND p.lease_until > '-infinity'
+        AND (p.lease_until >= clock_timestamp() OR NOT EXISTS (SELECT FROM replicas m
+            WHERE m.id = $2 AND m.lease_until >= clock_timestamp() AND m.since <= clock_timestamp() - m.ttl)))
+$$;
+
+-- The last numbered transaction of each process: how one whose answer was lost is looked up.
+CREATE TABLE writers (
+    id text COLLATE "C" PRIMARY KEY,
+    done bigint NOT NULL
 ) WITH (fillfactor = 50);
 
 -- Where sessions belong: a user of an app of a tenant or, with an empty user, the app itself.
@@ -110,7 +129,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_of_session ON runs (session, started);
 CREATE INDEX runs_of_app ON runs (app_place, id);
 CREATE INDEX runs_of_user ON runs (user_place, id);
-CREATE INDEX open_runs ON runs (id) WHERE NOT settled;
+CREATE INDEX open_runs ON runs (owner, id) WHERE NOT settled;
+CREATE INDEX asked_runs ON runs (owner) WHERE NOT settled AND asked > heard;
 
 -- Each statement that starts runs takes a block of positions.
 CREATE SEQUENCE starts INCREMENT BY 65536;

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //!
-//! 1. Sessions are locked before runs, in the order of their ids, by a statement of its own: a statement that waits for a lock
-//!    has a snapshot from before.
+//! 1. Sessions are locked before leases, and those before runs, in the order of their ids, by statements of their own: a statement
+//!    that waits for a lock has a snapshot from before.
 //! 2. A commit leaves its number in the rows of its runs. One that is sent again, because its answer was lost, finds its number
 //!    there and changes nothing.
 
@@ -111,6 +111,7 @@ impl<'a> Appending<'a> {
             statements.extend(begin_sessions(&new));
         }
         statements.extend(lock_sessions(&new, &old));
+        statements.extend(lock_leases(&old));
         if !new.is_empty() {
             statements.push(self.begin_runs(&new, texts));
         }
@@ -284,6 +285,15 @@ fn lock_sessions<'b>(new: &[(usize, &'b Part<'_>)], old: &[(usize, &'b Part<'_>)
     Some(Statement::new(sql, values))
 }
 
+/// Locks the leases of those whose runs are taken over, so that none is renewed meanwhile (invariant 1).
+fn lock_leases<'b>(old: &[(usize, &'b Part<'_>)]) -> Option<Statement<'b>> {
+    let taken = old.iter().filter(|(_, part)| part.takes_over.is_some());
+    let taken: Vec<&str> = taken.map(|(_, part)| part.run.as_str()).collect();
+    let sql = "SELECT -1::bigint FROM replicas WHERE id IN (SELECT owner FROM runs WHERE run = ANY($1::text[]))
+        ORDER BY id FOR SHARE";
+    (!taken.is_empty()).then(|| Statement::new(sql, vec![Value::Texts(taken)]))
+}
+
 const BEGIN_RUNS: &str = "WITH b AS (
     SELECT * FROM unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
         $12::bigint[], $13::bool[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::bigint[])
@@ -317,7 +327,7 @@ moved AS (
     FROM b
     WHERE r.run = b.run AND NOT r.settled AND r.next_seq = b.first AND r.epoch = b.expected
     AND NOT (r.owner = $1 AND r.commit = $2)
-    AND NOT (b.takes AND r.owner <> $1 AND EXISTS (SELECT FROM replicas p WHERE p.id = r.owner AND p.lease_until >= clock_timestamp()))
+    AND (NOT b.takes OR may_take(r.owner, $1))
     RETURNING r.id, r.session, b.at, b.epoch, r.lumps - b.lumps AS before, r.settled_at)";
 
 const STARTS: &str =

@@ -12,7 +12,7 @@ mod writer;
 
 pub(super) use moved::put;
 pub(super) use notes::settled;
-pub(super) use notes::{append_addendum, claim, discard, keep, request_cancel};
+pub(super) use notes::{abandoned, append_addendum, claim, discard, heard, keep, request_cancel};
 pub(super) use sessions::{attach, create, delete, discard_attachment};
 pub(super) use state::change_state;
 pub(super) use work::{Change, Job, Kind, Work, WriteError};

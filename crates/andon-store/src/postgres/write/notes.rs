@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::work::WriteError;
 use crate::postgres::names;
+use crate::postgres::rows::run_id;
 use crate::postgres::sql::{Statement, Transaction, Value};
 use crate::record::{int, json};
 
@@ -17,15 +18,59 @@ pub(in crate::postgres) async fn claim(
     run: &RunId,
     from: Epoch,
 ) -> Result<Option<Epoch>, WriteError> {
-    let sql = "SELECT id, epoch FROM runs WHERE run = $1 FOR NO KEY UPDATE";
+    let sql = "SELECT id, epoch, owner FROM runs WHERE run = $1 FOR NO KEY UPDATE";
     let Some(row) = transaction.row(sql, &[Value::Text(run.as_str())]).await? else { return Ok(None) };
     let owner = u32::try_from(row.try_get::<_, i64>(1)?).unwrap_or(Epoch::MAX);
     if owner != from {
         return Err(JournalError::Fenced { ours: from, owner }.into());
     }
+    let of: &str = row.try_get(2)?;
+    if of != transaction.owner
+        && let Some(by) = driven_by(transaction, of).await?
+    {
+        return Err(JournalError::Owned { by: by.into() }.into());
+    }
     let claimed = "UPDATE runs SET epoch = epoch + 1, owner = $2 WHERE id = $1";
     transaction.execute(claimed, &[Value::Int(row.try_get(0)?), Value::Text(transaction.owner)]).await?;
     Ok(Some(from.saturating_add(1)))
+}
+
+/// The program that drives an owner's runs, if they may not be taken over.
+async fn driven_by(transaction: Transaction<'_>, owner: &str) -> Result<Option<String>, WriteError> {
+    // Locked first, so that the lease is not renewed meanwhile.
+    let lock = "SELECT program FROM replicas WHERE id = $1 FOR SHARE";
+    let Some(row) = transaction.row(lock, &[Value::Text(owner)]).await? else { return Ok(None) };
+    let judge = "SELECT may_take($1, $2)";
+    let judged = transaction.row(judge, &[Value::Text(owner), Value::Text(transaction.owner)]).await?;
+    let may_take: bool = judged.map_or(Ok(false), |row| row.try_get(0))?;
+    Ok(if may_take { None } else { Some(row.try_get(0)?) })
+}
+
+/// Makes the caller the heir of the dead whose runs nobody takes up, and returns the open runs that it may take up: theirs, its
+/// own, and those of owners that are not known any more.
+pub(in crate::postgres) async fn abandoned(transaction: Transaction<'_>) -> Result<Vec<RunId>, WriteError> {
+    let inherit = "UPDATE replicas SET heir = $1, heir_until = clock_timestamp() + ttl
+        WHERE id IN (SELECT id FROM replicas WHERE id <> $1 AND lease_until < clock_timestamp()
+            AND (heir IS NULL OR heir = $1 OR heir_until < clock_timestamp()) AND may_take(id, $1)
+            ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)";
+    let owner = || [Value::Text(transaction.owner)];
+    transaction.execute(inherit, &owner()).await?;
+    let open = "SELECT r.run FROM runs r LEFT JOIN replicas p ON p.id = r.owner
+        WHERE NOT r.settled AND (p.id IS NULL OR p.id = $1 OR (p.heir = $1 AND p.lease_until < clock_timestamp()))
+        ORDER BY r.id";
+    transaction.rows(open, &owner()).await?.iter().map(|row| run_id(row, 0)).collect()
+}
+
+/// Remembers up to which request the owner of runs has heard them.
+pub(in crate::postgres) async fn heard(transaction: Transaction<'_>, runs: &[(RunId, i64)]) -> Result<(), WriteError> {
+    let sql = "UPDATE runs r SET heard = greatest(r.heard, k.number)
+        FROM unnest($1::text[], $2::bigint[]) AS k(run, number) WHERE r.run = k.run";
+    let values = [
+        Value::Texts(runs.iter().map(|(run, _)| run.as_str()).collect()),
+        Value::Ints(runs.iter().map(|(_, number)| *number).collect()),
+    ];
+    transaction.execute(sql, &values).await?;
+    Ok(())
 }
 
 pub(in crate::postgres) async fn request_cancel(

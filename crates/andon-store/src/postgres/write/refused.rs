@@ -17,8 +17,8 @@ pub(super) enum Verdict {
     Refused(JournalError),
 }
 
-const ROWS: &str =
-    "SELECT run, epoch, settled, next_seq, owner = $2 AND commit = $3 FROM runs WHERE run = ANY($1::text[])";
+const ROWS: &str = "SELECT r.run, r.epoch, r.settled, r.next_seq, r.owner = $2 AND r.commit = $3, p.program FROM runs r
+    LEFT JOIN replicas p ON p.id = r.owner AND NOT may_take(r.owner, $2) WHERE r.run = ANY($1::text[])";
 
 /// A run's row.
 struct Known {
@@ -27,6 +27,8 @@ struct Known {
     next_seq: i64,
     /// Whether the commit that was sent has written to it last.
     is_written: bool,
+    /// The program that drives it, if we may not take it over.
+    driven_by: Option<String>,
 }
 
 impl Known {
@@ -36,6 +38,7 @@ impl Known {
             settled: row.try_get(2)?,
             next_seq: row.try_get(3)?,
             is_written: row.try_get(4)?,
+            driven_by: row.try_get(5)?,
         };
         Ok((row.try_get(0)?, known))
     }
@@ -69,6 +72,9 @@ fn refused(part: &Part<'_>, known: &Known) -> Verdict {
     let (ours, owner) = (part.epoch, u32::try_from(known.epoch).unwrap_or(u32::MAX));
     if known.settled || owner != part.expects() {
         return Verdict::Refused(JournalError::Fenced { ours, owner });
+    }
+    if let (Some(_), Some(by)) = (part.takes_over, &known.driven_by) {
+        return Verdict::Refused(JournalError::Owned { by: by.as_str().into() });
     }
     let (run, first, next) = (part.run, part.after + 1, known.next_seq);
     if int(first) == next {

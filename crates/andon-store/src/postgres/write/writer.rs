@@ -63,8 +63,8 @@ fn begin(schema: &str, patience: Duration) -> String {
 }
 
 /// Gives a transaction its number. No row is changed if a transaction with this number has been committed.
-const NUMBER: &str = "INSERT INTO replicas (id, program, format, done) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (id) DO UPDATE SET done = excluded.done WHERE replicas.done < excluded.done";
+const NUMBER: &str = "INSERT INTO writers (id, done) VALUES ($1, $2)
+    ON CONFLICT (id) DO UPDATE SET done = excluded.done WHERE writers.done < excluded.done";
 
 /// A run, and when its outcome was durable.
 type Settled = (RunId, Stamp);
@@ -73,7 +73,6 @@ pub(in crate::postgres) struct Writer {
     pub(in crate::postgres) address: Arc<Address>,
     /// The schema's name, as SQL has it.
     pub(in crate::postgres) schema: String,
-    pub(in crate::postgres) program: String,
     /// The id of this journal as the owner of runs.
     pub(in crate::postgres) owner: String,
     pub(in crate::postgres) queue: Arc<Queue<Job>>,
@@ -89,7 +88,7 @@ pub(in crate::postgres) struct WriterState {
     failed: Failed,
     /// The number of the last commit.
     number: i64,
-    /// Whether a transaction has its number in the table of replicas.
+    /// Whether a transaction has its number in the database.
     is_known: bool,
     /// Whether there was nothing to do for a while.
     rested: bool,
@@ -315,13 +314,12 @@ impl Writer {
     ) -> Result<(), Fault> {
         let is_long = works.iter().any(|work| work.kind() == Kind::Alone);
         let patience = if is_long { LONG_PATIENCE } else { PATIENCE };
-        let (begin, owner, program) = (begin(&self.schema, patience), self.owner.clone(), self.program.clone());
+        let (begin, owner) = (begin(&self.schema, patience), self.owner.clone());
         self.state.is_known = true;
         self.ask(patience, async |client| {
             let done = async {
                 let transaction = Transaction::on(client, &owner);
-                let format = i64::from(andon_runtime::core::FORMAT_VERSION);
-                let values = [Value::Text(&owner), Value::Text(&program), Value::Int(format), Value::Int(number)];
+                let values = [Value::Text(&owner), Value::Int(number)];
                 let (begun, numbered) =
                     futures_util::future::join(client.batch_execute(&begin), transaction.execute(NUMBER, &values))
                         .await;
@@ -390,7 +388,7 @@ impl Writer {
     async fn leave(&mut self) {
         self.rest().await;
         if let (Some(link), true) = (&mut self.link, self.state.is_known) {
-            let sql = format!("DELETE FROM {}.replicas WHERE id = $1", self.schema);
+            let sql = format!("DELETE FROM {}.writers WHERE id = $1", self.schema);
             let owner = self.owner.as_str();
             let statement = Statement::new(sql, vec![Value::Text(owner)]);
             let _ = attempt(link, LAST, async |client| transact(client, "BEGIN", &[statement]).await.map(drop)).await;
