@@ -10,7 +10,7 @@ use andon_runtime::core::id::{CallId, RunId, SessionKey};
 use andon_runtime::core::message::{Message, ToolCall};
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{
-    Append, AppendDone, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported,
+    Append, AppendDone, Batch, BoxFuture, HistoryBefore, Journal, JournalError, JournaledRun, LastReported, Lease,
     MemoryJournal, Probe, RequestFate, Sessions, Shelf,
 };
 use parking_lot::Mutex;
@@ -23,6 +23,9 @@ pub struct TestJournal {
     inner: Arc<Inner>,
 }
 
+/// A fence that is ahead of the clock.
+const HELD: u64 = 1;
+
 /// One write to the disk.
 struct Write {
     /// The run and epoch that it continues, if it is a batch for a run that has begun and does not take the run over.
@@ -34,6 +37,8 @@ struct Inner {
     memory: MemoryJournal,
     probe: Option<Arc<dyn Probe>>,
     delay: Option<Duration>,
+    /// If it is shared with other processes.
+    lease: Option<Arc<Lease>>,
     state: Mutex<DiskState>,
 }
 
@@ -75,7 +80,38 @@ impl TestJournal {
     }
 
     fn build(memory: MemoryJournal, probe: Option<Arc<dyn Probe>>, delay: Option<Duration>) -> Self {
-        Self { inner: Arc::new(Inner { memory, probe, delay, state: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { memory, probe, delay, lease: None, state: Mutex::default() }) }
+    }
+
+    /// The same journal as one that is shared with other processes: with a lease, which is held.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        let lease = Lease::new(|| 0);
+        lease.hold_until(HELD);
+        let Inner { memory, probe, delay, .. } = &*self.inner;
+        let inner = Inner {
+            memory: memory.snapshot(),
+            probe: probe.clone(),
+            delay: *delay,
+            lease: Some(Arc::new(lease)),
+            state: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The lease is over, and nobody is told.
+    pub fn end_lease(&self) {
+        self.inner.lease.iter().for_each(|lease| lease.hold_until(0));
+    }
+
+    /// Tells whoever drives runs that the lease is over.
+    pub fn tell_lease_is_over(&self) {
+        self.inner.lease.iter().flat_map(|lease| lease.holders()).for_each(|holder| holder.lease_is_over());
+    }
+
+    /// The lease is held again.
+    pub fn renew_lease(&self) {
+        self.inner.lease.iter().for_each(|lease| lease.hold_until(HELD));
     }
 
     /// The process dies here: nothing that is appended from now on is durable.
@@ -267,6 +303,10 @@ impl Journal for TestJournal {
 
     fn unsettled(&self) -> BoxFuture<Result<Vec<RunId>, JournalError>> {
         self.inner.memory.unsettled()
+    }
+
+    fn lease(&self) -> Option<Arc<Lease>> {
+        self.inner.lease.clone()
     }
 
     fn claim(&self, run: &RunId, from: Epoch) -> BoxFuture<Result<Option<Epoch>, JournalError>> {

@@ -36,6 +36,14 @@ pub(super) struct Pull {
     pub(super) tools_started: usize,
 }
 
+/// What has passed the gates of all runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Passed {
+    gates: Vec<GateCounts>,
+    model_calls: usize,
+    tools_started: usize,
+}
+
 /// How many seams pass between a pull and what follows it.
 const LATER: usize = 3;
 /// For how many seams a disk stays full: longer than the first retries take.
@@ -53,6 +61,8 @@ struct Observed {
     journal: Option<TestJournal>,
     pull: Option<Pull>,
     harder: Option<Reply>,
+    /// What had passed when the lease was over.
+    at_the_fence: Option<Passed>,
     /// Whether the request was said to be durable.
     recorded: bool,
     panic_is_due: bool,
@@ -133,6 +143,21 @@ impl Director {
 
     pub(super) fn harder(&self) -> Option<Reply> {
         self.state.lock().harder.clone()
+    }
+
+    /// What had passed when the lease was over, and what has passed by now.
+    pub(super) fn at_the_fence(&self) -> Option<(Passed, Passed)> {
+        let then = self.state.lock().at_the_fence.clone()?;
+        Some((then, self.passed_by_now()))
+    }
+
+    fn passed_by_now(&self) -> Passed {
+        let (runs, tools) = {
+            let state = self.state.lock();
+            (state.runs.clone(), state.tools.clone())
+        };
+        let gates = runs.iter().map(|run| run.passed()).filter(|gates| *gates != GateCounts::default()).collect();
+        Passed { gates, model_calls: self.model_calls.calls(), tools_started: tools.started() }
     }
 
     /// Whether the caller was told, before anything else happened, that its request was durable.
@@ -260,6 +285,7 @@ impl Director {
                 self.pull_cord(Cancel::graceful());
             }
             Mode::PanicTool | Mode::PanicHook | Mode::PanicDriver => self.panic(),
+            Mode::LeaseOver => self.end_lease(),
         }
     }
 
@@ -274,8 +300,20 @@ impl Director {
                 self.pull_cord(Cancel::graceful());
                 self.make_room();
             }
+            Mode::LeaseOver => self.journal(TestJournal::tell_lease_is_over),
             _ => {}
         }
+    }
+
+    fn end_lease(&self) {
+        self.journal(TestJournal::end_lease);
+        let passed = self.passed_by_now();
+        self.state.lock().at_the_fence = Some(passed);
+    }
+
+    /// The lease is held again.
+    pub(super) fn renew_lease(&self) {
+        self.journal(TestJournal::renew_lease);
     }
 
     /// Does something to the journal, without our own lock.

@@ -134,6 +134,8 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
     let broken = &mut played.violations;
     let journal = world.journal.durable();
     world.director.off();
+    broken.extend(check_fence(world));
+    world.director.renew_lease();
     let open = world.director.model_calls.open();
     if open > 0 {
         broken.push(format!("P5: {open} answers were never closed"));
@@ -198,6 +200,12 @@ fn check_gate(world: &World, journal: &MemoryJournal, mode: Mode) -> Option<Stri
     (!same).then(|| format!("P1: passed when the pull returned {then:?}, in the end {now:?}"))
 }
 
+/// P1: behind the fence no piece, no tool, no model call.
+fn check_fence(world: &World) -> Option<String> {
+    let (then, now) = world.director.at_the_fence()?;
+    (then != now).then(|| format!("P1: passed when the lease was over {then:?}, in the end {now:?}"))
+}
+
 /// P1: how soon a run settles depends on nothing that it was waiting for.
 fn check_time(script: &Script, stored: &JournaledRun) -> Option<String> {
     let receipt = stored.receipt()?;
@@ -233,13 +241,14 @@ fn check_ending(
             *ending == Ending::Cancelled { reason: Reason::Requested } || Some(ending) == expected
         }
         (_, Some(ReplyKind::TooLate { outcome })) => *ending == **outcome,
+        (Some(Mode::LeaseOver), _) if *ending == (Ending::Cancelled { reason: Reason::OwnerLost }) => true,
         // Nobody is left to stop it or to approve: it ends by itself, or the explorer shuts it down.
         (Some(Mode::DropHandles), None) => {
             let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
             Some(ending) == expected || by_itself
         }
         // Only what an earlier process left can be lost.
-        (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook | Mode::DiskFull), _) => {
+        (Some(Mode::PanicDriver | Mode::PanicTool | Mode::PanicHook | Mode::DiskFull | Mode::LeaseOver), _) => {
             !matches!(ending, Ending::Lost) || Some(ending) == expected
         }
         (_, _) => true,

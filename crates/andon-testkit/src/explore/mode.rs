@@ -38,6 +38,8 @@ pub enum Mode {
     PullOnFullDisk,
     /// The disk is full; a little later the cord is pulled, and there is room again.
     DiskFullThenPull,
+    /// The process's lease is over, because it does not hear from a journal that it shares; a little later it is told.
+    LeaseOver,
 }
 
 impl Mode {
@@ -57,6 +59,7 @@ impl Mode {
         Self::DiskFull,
         Self::PullOnFullDisk,
         Self::DiskFullThenPull,
+        Self::LeaseOver,
     ];
 
     /// Its name in reports.
@@ -76,6 +79,7 @@ impl Mode {
             Self::DiskFull => "disk full",
             Self::PullOnFullDisk => "pull on a full disk",
             Self::DiskFullThenPull => "disk full, then pull",
+            Self::LeaseOver => "lease over",
         }
     }
 

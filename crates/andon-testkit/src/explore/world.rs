@@ -71,10 +71,12 @@ pub(super) struct ReaderLog {
 impl World {
     pub(super) fn new(director: Arc<Director>, script: &Script) -> Self {
         let probe = Arc::clone(&director) as Arc<dyn Probe>;
+        let shares = director.plan().stop.is_some_and(|(_, mode)| mode == super::Mode::LeaseOver);
         let journal = match script.disk {
             None => TestJournal::new(MemoryJournal::new(), Some(Arc::clone(&probe))),
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
         };
+        let journal = if shares { journal.shared() } else { journal };
         let witness = Witness::default();
         let mut observers = script.observers(&witness);
         observers.push(Arc::clone(&director) as Arc<dyn Observer>);
