@@ -55,8 +55,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || again(), orders / 2, 3);
 }
 
-fn key() -> SessionKey {
-    SessionKey::new("a", "u", "s").unwrap()
+fn key() -> Arc<SessionKey> {
+    Arc::new(SessionKey::new("a", "u", "s").unwrap())
 }
 
 fn runtime() -> Arc<RuntimeCore> {
