@@ -132,7 +132,7 @@ impl Orphan {
         unaccounted.iter().for_each(|(unaccounted, _)| unaccounted.reserve());
         self.live.tell_last(&unseen, settled);
         let messages = progress.messages();
-        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, outcome));
+        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, Arc::new(outcome)));
         if let Some((unaccounted, learning)) = unaccounted {
             unaccounted.begin_for(&self.live, learning);
         }

@@ -215,8 +215,7 @@ impl Prompt {
     ///
     /// Not cancel safe, on purpose: dropping it cancels the run. If it was never polled, nothing was started.
     pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
-        let run = self.start()?.cancelling("the future that waited for the run was dropped");
-        Ok(run.outcome().await)
+        Ok(self.start()?.cancelling("the future that waited for the run was dropped").into_outcome().await)
     }
 
     /// Starts it.
