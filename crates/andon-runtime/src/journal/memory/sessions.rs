@@ -332,3 +332,26 @@ impl Sessions for MemoryJournal {
         Box::pin(ready(self.state.lock().put_session(moved)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_started_come_first_in_that_order_and_then_the_others_as_they_came() {
+        let id = |name: &str| RunId::new(name).unwrap();
+        let mut session = StoredSession::new(Wall::default());
+        for run in ["a", "b", "c", "d"] {
+            session.runs.push(id(run));
+        }
+        session.start(&id("c"));
+        session.start(&id("a"));
+        assert_eq!(session.started(), [id("c"), id("a")]);
+        assert_eq!(session.runs, [id("c"), id("a"), id("b"), id("d")]);
+
+        // Neither starts again, nor does one that it does not have.
+        session.start(&id("c"));
+        session.start(&id("e"));
+        assert_eq!(session.started(), [id("c"), id("a")]);
+    }
+}
