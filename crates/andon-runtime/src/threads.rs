@@ -55,8 +55,8 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_pct(move || again(), orders / 2, 3);
 }
 
-fn key() -> SessionKey {
-    SessionKey::new("a", "u", "s").unwrap()
+fn key() -> Arc<SessionKey> {
+    Arc::new(SessionKey::new("a", "u", "s").unwrap())
 }
 
 fn runtime() -> Arc<RuntimeCore> {
@@ -233,7 +233,7 @@ fn a_run_is_found_until_its_end_is_visible_and_not_after_that() {
         let driver = {
             let (runtime, live) = (Arc::clone(&runtime), Arc::clone(&live));
             let receipt = Receipt::unknown(&live.id, &live.session);
-            let outcome = Outcome::new(completed(), None, Used::NONE, receipt);
+            let outcome = Arc::new(Outcome::new(completed(), None, Used::NONE, receipt));
             thread::spawn(move || runtime.conclude(&live, &session, &[], || live.close(Vec::new(), outcome)))
         };
         let was_over = live.outcome().is_some();

@@ -23,8 +23,9 @@ pub(crate) fn spent(limits: &Limits, progress: &RunProgress) -> Option<Cancel> {
     {
         return Some(budget(format!("the limit of {turns} turns was reached")));
     }
+    let limit = limits.tokens?;
     let used = progress.used().billed.at_least();
-    limits.tokens.filter(|limit| used >= *limit).map(|limit| tokens_spent(limit, used))
+    (used >= limit).then(|| tokens_spent(limit, used))
 }
 
 /// At least this many more bytes before the next estimate.

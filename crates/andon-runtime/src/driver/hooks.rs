@@ -182,7 +182,7 @@ impl Driver {
         self.stage(Event::HookStarted { point });
         self.commit().await?;
         let ticket = self.live.open_ticket(None, StopRules::of_hook(grace));
-        let moment = moment(Cord::new(Arc::clone(&self.live), None), self.live.session.clone());
+        let moment = moment(Cord::new(Arc::clone(&self.live), None), SessionKey::clone(&self.live.session));
         let (hook, live) = (Arc::clone(hook), Arc::clone(&self.live));
         self.live.services.door.spawn_aside(aside::run_hook(live, ticket, move || hook(moment), News::HookEnded));
         let end = Box::pin(self.wait_for_hook(ticket)).await?;

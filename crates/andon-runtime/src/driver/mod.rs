@@ -52,6 +52,7 @@ use andon_core::history::History;
 use andon_core::id::{CallId, RunId};
 use andon_core::limits::Limits;
 use andon_core::progress::{Call, CallState, RunProgress, RunState, Step};
+use andon_core::time::Stamp;
 
 use crate::agent::AgentCore;
 use crate::journal::{BatchStanding, JournalError};
@@ -371,9 +372,10 @@ impl Driver {
             return None;
         }
         self.live.hit("driver: before append");
-        let records = self.number_staged();
+        let at = self.live.now();
+        let records = self.number_staged(at);
         let standing = BatchStanding::of(self.progress());
-        Some(self.live.append(records, standing))
+        Some(self.live.append(records, standing, at))
     }
 
     fn finish_commit(&mut self, fresh: Fresh, result: Result<(), JournalError>) -> Result<(), JournalError> {
@@ -392,8 +394,7 @@ impl Driver {
         result
     }
 
-    fn number_staged(&mut self) -> Vec<Arc<Record>> {
-        let at = self.live.now();
+    fn number_staged(&mut self, at: Stamp) -> Vec<Arc<Record>> {
         let first = self.live.with_log(|log| log.seq()) + 1;
         let number = |(place, event): (usize, Event)| {
             let seq = first + place as Seq;

@@ -52,6 +52,12 @@ impl Driver {
         if !self.live.may_call_model() {
             return self.close_uncalled(number);
         }
+        self.ask_model(number, changed).await
+    }
+
+    /// Makes a call that is on record. Apart from [`call_model`](Self::call_model), so that a run that waits for the answer
+    /// does not keep room for that record's commit.
+    async fn ask_model(&mut self, number: u32, changed: Option<Box<ModelRequest>>) -> Result<(), JournalError> {
         let mut reading = self.begin_reading(number, changed);
         let read = self.read(&mut reading).await?;
         self.close_call(number, &mut reading, read).await
@@ -67,8 +73,10 @@ impl Driver {
         if let Some(metered) = &metered {
             metered.spawn_restore_pages(&self.runtime, &self.agent.model_name);
         }
-        let used_before = self.progress().used().billed.at_least();
-        let budget = self.limits.tokens.map(|limit| Budget::new(limit, used_before, &request));
+        let budget = self.limits.tokens.map(|limit| {
+            let used_before = self.progress().used().billed.at_least();
+            Budget::new(limit, used_before, &request)
+        });
         let answer = self.agent.model.call(request);
         Reading::new(answer, metered, started, self.limits.silence, budget)
     }
@@ -168,8 +176,9 @@ impl Driver {
         let usage = reading.usage();
         // The provider refused the request, or was never reached.
         let cost_nothing = reading.first_piece.is_none() && usage == Usage::NONE;
-        let (times, known) = (reading.times(self.live.now()), usage.running());
+        let known = usage.running();
         let call = reading.metered.take().filter(|_| !cost_nothing).map(|metered| {
+            let times = reading.times(self.live.now());
             let answer = self.live.with_log(|log| written(log.answer()));
             Unreported { metered, answer, end: CallEnd::Cut, times, known }
         });

@@ -138,7 +138,7 @@ impl Orphan {
         unaccounted.iter().for_each(|(unaccounted, _)| unaccounted.reserve());
         self.live.tell_last(&unseen, settled);
         let messages = progress.messages();
-        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, outcome));
+        self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(unseen, Arc::new(outcome)));
         if let Some((unaccounted, learning)) = unaccounted {
             unaccounted.begin_for(&self.live, learning);
         }
@@ -273,7 +273,7 @@ impl Orphan {
         }
         let unseen = unseen(live, &stored);
         let seen = live.with_log(|log| log.facts().to_vec());
-        let outcome = outcome_of(&progress, seen.iter().chain(&unseen), stored.addenda, stored.settled_at);
+        let outcome = Arc::new(outcome_of(&progress, seen.iter().chain(&unseen), stored.addenda, stored.settled_at));
         self.session.forget_history();
         self.runtime.conclude(live, &self.session, &[], || live.close(unseen, outcome));
         Ok(true)

@@ -83,9 +83,9 @@ impl Driver {
         self.live.services.journal.keep_settled(&self.live.id, settled);
         // What has been learned by now about calls that were given up is part of the outcome.
         let addenda = self.live.addenda();
-        let outcome = self
-            .live
-            .with_log(|log| outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)));
+        let outcome = self.live.with_log(|log| {
+            Arc::new(outcome_of(self.progress(), log.facts().iter().chain(&records), addenda, Some(settled)))
+        });
         self.live.tell_last(&records, settled);
         let messages = self.progress().messages();
         self.runtime.conclude(&self.live, &self.session, messages, || self.live.close(records, outcome));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use andon_core::cancel::Reason;
 use andon_core::closing::{stopped_result, tool_finished};
 use andon_core::event::{AddendumKind, Effect, Event, HookPoint, Remains, ToolEnd};
-use andon_core::id::CallId;
+use andon_core::id::{CallId, SessionKey};
 use andon_core::message::{Content, ResultStatus, ToolCall, ToolResult};
 use andon_core::progress::CallState;
 use serde_json::Value;
@@ -123,7 +123,7 @@ impl Driver {
         let invocation = Invocation {
             call: call.id.clone(),
             run: live.id.clone(),
-            session: live.session.clone(),
+            session: SessionKey::clone(&live.session),
             input,
             cord: Cord::new(Arc::clone(&live), Some(ticket)),
             progress: Progress::new(Arc::clone(&live), ticket, call.id.clone()),

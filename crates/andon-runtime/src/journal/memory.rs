@@ -44,7 +44,8 @@ type SharedKey = (Arc<str>, Arc<str>, Option<Arc<str>>);
 struct MemoryState {
     /// Boxed, because a growing table moves its values.
     runs: HashMap<RunId, Box<StoredRun>>,
-    sessions: HashMap<SessionKey, StoredSession>,
+    /// Boxed for the same reason.
+    sessions: HashMap<SessionKey, Box<StoredSession>>,
     /// State that sessions share.
     shared: BTreeMap<SharedKey, StateMap>,
     /// Values that belong to no session, by kind and name.
@@ -60,8 +61,6 @@ struct StoredRun {
     /// The seq of the last event.
     seq: Seq,
     settled: bool,
-    /// About how many bytes it takes.
-    bytes: usize,
     /// A batch of this epoch failed: later ones would leave a gap.
     failed: Option<Epoch>,
 }
@@ -73,10 +72,10 @@ struct StoredSession {
     state: StateMap,
     /// What is kept with it, by kind and name.
     kept: BTreeMap<(String, String), Attachment>,
-    /// Its runs that started, in the order in which they started.
-    started: Vec<RunId>,
-    /// All its runs, in the order in which they came.
+    /// Its runs: those that started, in the order in which they started, then the others, in the order in which they came.
     runs: Vec<RunId>,
+    /// How many of them started.
+    started: usize,
     occupancy: Occupancy,
 }
 
@@ -158,7 +157,7 @@ impl MemoryState {
     /// The runs of a session that started before this run, or were accepted before it if it never started: those that
     /// started, then those that wait.
     fn runs_before(&self, run: &RunId, session: &SessionKey) -> Vec<(&RunId, &StoredRun)> {
-        let started = self.sessions.get(session).map_or(&[][..], |session| &session.started);
+        let started = self.sessions.get(session).map_or(&[][..], |session| session.started());
         let earlier: Vec<&RunId> = match started.iter().position(|other| other == run) {
             Some(place) => started.iter().take(place).collect(),
             None => {
@@ -207,7 +206,9 @@ impl MemoryState {
         let touch = stored.put(epoch, entries);
         let Some(accepted) = stored.stored.accepted().cloned() else { return Ok(()) };
         self.touch(&accepted, &touch);
-        self.make_room();
+        if touch.accepts || touch.settles.is_some() {
+            self.make_room();
+        }
         if let Some((started, state)) = touch.started.zip(accepted.state.as_deref()) {
             let change = state.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
             self.change(&accepted.session, started, change);
@@ -223,15 +224,15 @@ impl MemoryState {
         let at = at.unwrap_or_default();
         let session = match self.sessions.get_mut(&accepted.session) {
             Some(session) => session,
-            None => self.sessions.entry(accepted.session.clone()).or_insert_with(|| StoredSession::new(at)),
+            None => self.sessions.entry(accepted.session.clone()).or_insert_with(|| Box::new(StoredSession::new(at))),
         };
         session.updated_at = session.updated_at.max(at);
-        if started.is_some() {
-            session.started.push(accepted.run.clone());
-        }
         if *accepts {
             session.runs.push(accepted.run.clone());
             self.room.enter(&mut session.occupancy);
+        }
+        if started.is_some() {
+            session.start(&accepted.run);
         }
         if let Some(bytes) = settles {
             self.room.leave(&accepted.session, &mut session.occupancy, *bytes);
@@ -264,16 +265,37 @@ impl StoredRun {
             }
         }
         self.stored.epoch = epoch;
-        self.bytes += entries.iter().map(room::weight).sum::<usize>();
-        touch.settles = self.settled.then_some(self.bytes);
         self.stored.entries.extend(entries);
+        touch.settles = self.settled.then(|| self.weight());
         touch
+    }
+
+    /// About how many bytes it takes.
+    fn weight(&self) -> usize {
+        let entries = self.stored.entries.iter().map(room::weight);
+        let addenda = self.stored.addenda.iter().map(|addendum| room::weight_of_addendum(&addendum.what));
+        entries.chain(addenda).sum()
     }
 }
 
 impl StoredSession {
     fn new(at: Wall) -> Self {
         Self { created_at: at, updated_at: at, ..Self::default() }
+    }
+
+    /// Its runs that started, in the order in which they started.
+    fn started(&self) -> &[RunId] {
+        self.runs.get(..self.started).unwrap_or_default()
+    }
+
+    /// A run of it has started.
+    fn start(&mut self, run: &RunId) {
+        let waiting = self.runs.get_mut(self.started..).unwrap_or_default();
+        let place = waiting.iter().position(|other| other == run);
+        if let Some(others) = place.and_then(|place| waiting.get_mut(..=place)) {
+            others.rotate_right(1);
+            self.started += 1;
+        }
     }
 }
 
@@ -331,7 +353,6 @@ impl Journal for MemoryJournal {
         };
         let number = u32::try_from(run.stored.addenda.len()).unwrap_or(u32::MAX).saturating_add(1);
         let bytes = room::weight_of_addendum(&what);
-        run.bytes += bytes;
         run.stored.addenda.push(Addendum::new(number, at, what));
         let session = session_of(&run.stored).filter(|_| run.settled).and_then(|key| sessions.get_mut(key));
         // A run in progress is counted when it settles.
@@ -354,7 +375,7 @@ impl Journal for MemoryJournal {
 
     fn history(&self, session: &SessionKey) -> BoxFuture<Result<Vec<Arc<Message>>, JournalError>> {
         let state = self.state.lock();
-        let runs = state.sessions.get(session).into_iter().flat_map(|session| &session.started);
+        let runs = state.sessions.get(session).into_iter().flat_map(|session| session.started());
         let stored = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled);
         let messages = stored.map(|run| RunProgress::fold(&run.stored.entries).map(|run| run.messages().to_vec()));
         let history = messages.collect::<Result<Vec<_>, _>>().map(|runs| runs.concat());
@@ -363,7 +384,7 @@ impl Journal for MemoryJournal {
 
     fn last_reported(&self, session: &SessionKey) -> BoxFuture<Result<Option<LastReported>, JournalError>> {
         let state = self.state.lock();
-        let runs = state.sessions.get(session).into_iter().flat_map(|session| session.started.iter().rev());
+        let runs = state.sessions.get(session).into_iter().flat_map(|session| session.started().iter().rev());
         let settled = runs.filter_map(|run| state.runs.get(run)).filter(|run| run.settled).take(LookingBack::RUNS);
         let mut looking = LookingBack::default();
         let mut last = None;

@@ -43,8 +43,9 @@ pub(crate) enum PersonsAnswer {
 impl Live {
     /// Sets a turn's calls: those that wait for a person, and those that may start.
     pub(crate) fn open_calls(&self, asked: Vec<(CallId, Digest)>, ready: Vec<CallId>) {
-        let unstarted = Unstarted { approvals: asked, ready: ready.into() };
-        self.inner.lock().unstarted = Some(Box::new(unstarted));
+        let has_calls = !asked.is_empty() || !ready.is_empty();
+        let unstarted = has_calls.then(|| Box::new(Unstarted { approvals: asked, ready: ready.into() }));
+        self.inner.lock().unstarted = unstarted;
     }
 
     /// A person decides calls: all decisions are accepted, or none is. Refused once the run was told to stop.

@@ -106,7 +106,7 @@ struct Unstarted {
 /// A live run.
 pub(crate) struct Live {
     pub(crate) id: RunId,
-    pub(crate) session: SessionKey,
+    pub(crate) session: Arc<SessionKey>,
     pub(crate) services: Arc<Services>,
     pub(crate) epoch: Epoch,
     /// How hard the cord was pulled; 0 if it was not. Only a hint, which saves taking the lock.
@@ -153,7 +153,7 @@ impl WakeList {
 }
 
 impl Live {
-    pub(crate) fn new(id: RunId, session: SessionKey, services: Arc<Services>, epoch: Epoch) -> Self {
+    pub(crate) fn new(id: RunId, session: Arc<SessionKey>, services: Arc<Services>, epoch: Epoch) -> Self {
         let inner = Inner {
             stop: Stop::Open,
             request: None,
@@ -207,7 +207,7 @@ impl Live {
     /// A run that this process does not drive, as read from the journal.
     pub(crate) fn from_journal(
         id: RunId,
-        session: SessionKey,
+        session: Arc<SessionKey>,
         services: Arc<Services>,
         log: Log,
         outcome: Option<Outcome>,

@@ -146,6 +146,14 @@ impl Run {
         poll_fn(|cx| self.live.poll_outcome(reader.key, cx)).await
     }
 
+    /// As [`outcome`](Self::outcome), for a handle that nobody needs any more when the run has settled.
+    pub(crate) async fn into_outcome(mut self) -> Arc<Outcome> {
+        let outcome = self.outcome().await;
+        // There is nothing left to cancel.
+        self.cancels_on_drop = None;
+        outcome
+    }
+
     /// Blocks this thread until the run has settled, and returns its outcome: [`outcome`](Self::outcome) for programs and
     /// threads without tokio.
     ///

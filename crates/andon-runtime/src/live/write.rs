@@ -7,6 +7,7 @@ use andon_core::cancel::{CancelRequest, Force, Stop};
 use andon_core::event::{Entry, Record};
 use andon_core::outcome::Outcome;
 use andon_core::progress::{Phase, RunState};
+use andon_core::time::Stamp;
 
 use super::life::Life;
 use super::pull::level;
@@ -41,9 +42,8 @@ impl Live {
     /// Hands a batch to the journal, after the text that was streamed before it.
     ///
     /// A journal is foreign code, so the run's lock is not held (invariant 3).
-    pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: BatchStanding) -> Appended {
+    pub(crate) fn append(&self, records: Vec<Arc<Record>>, standing: BatchStanding, now: Stamp) -> Appended {
         let (state, phase) = (standing.state, standing.phase);
-        let now = self.now();
         let _in_order = self.writer.lock();
         let flush = self.inner.lock().log.begin_batch(now);
         let lump = flush.map(|flush| Entry::Lump(Arc::new(flush.lump)));
@@ -72,10 +72,10 @@ impl Live {
     }
 
     /// Shows the last facts, which observers [have been told](Self::tell_last), and ends the feed. Runs no foreign code.
-    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Outcome) -> Ended {
+    pub(crate) fn close(&self, records: Vec<Arc<Record>>, outcome: Arc<Outcome>) -> Ended {
         let mut inner = self.inner.lock();
         inner.publish(records);
-        inner.life = Life::Settled { outcome: Arc::new(outcome) };
+        inner.life = Life::Settled { outcome };
         inner.log.close();
         self.state_byte.settle();
         Ended { wake: WakeList::readers(&mut inner.log), is_over: true }

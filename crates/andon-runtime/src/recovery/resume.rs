@@ -55,7 +55,8 @@ pub(crate) enum Resumed {
 pub(crate) fn begin(runtime: &Arc<RuntimeCore>, open: &OpenRun) -> Option<Resuming> {
     let agent = runtime.agents.find(&open.session().app)?;
     let epoch = open.stored.epoch.saturating_add(1);
-    let live = Arc::new(Live::new(open.run.clone(), open.session().clone(), Arc::clone(&runtime.services), epoch));
+    let session = Arc::new(open.session().clone());
+    let live = Arc::new(Live::new(open.run.clone(), session, Arc::clone(&runtime.services), epoch));
     runtime.registry.add(agent.id, &live).ok()?;
     let claim = Some(runtime.services.journal.claim(&open.run, open.stored.epoch));
     Some(Resuming { runtime: Arc::clone(runtime), agent, live, claim, is_over: false })

@@ -125,10 +125,10 @@ impl Agent {
     }
 
     fn open(&self, key: &SessionKey) -> Result<Session, SessionError> {
-        if !self.may_open(key) {
+        let core = self.runtime.core.sessions.get(key);
+        if !self.may_open(&core.key) {
             return Err(SessionError::TwoUnnamed(Box::new(key.clone())));
         }
-        let core = self.runtime.core.sessions.get(key);
         Ok(Session { core, agent: self.clone() })
     }
 
@@ -140,7 +140,7 @@ impl Agent {
     }
 
     /// Notes that it has this session, unless another agent under the same default name does.
-    fn may_open(&self, key: &SessionKey) -> bool {
+    fn may_open(&self, key: &Arc<SessionKey>) -> bool {
         self.core.unnamed.as_ref().is_none_or(|unnamed| self.runtime.core.unnamed.open(key, unnamed))
     }
 

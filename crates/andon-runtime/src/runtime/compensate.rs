@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use andon_core::closing::stopped_result;
 use andon_core::event::{AddendumKind, Event, HookChange, ToolEnd};
-use andon_core::id::{CallId, RunId};
+use andon_core::id::{CallId, RunId, SessionKey};
 use andon_core::message::{ResultStatus, ToolCall, ToolResult};
 use andon_core::receipt::{CallAccount, Compensation, Receipt, Verdict};
 use serde_json::Value;
@@ -105,7 +105,7 @@ pub(crate) async fn compensate(
         tool: asked.name.clone(),
         call: call.clone(),
         run: live.id.clone(),
-        session: live.session.clone(),
+        session: SessionKey::clone(&live.session),
         input: asked.input().unwrap_or(Value::Null),
         verdict: account.verdict,
         result,

@@ -249,7 +249,7 @@ impl Runtime {
         let log = Log::from_entries(&stored.entries);
         let live = Live::from_journal(
             run.clone(),
-            summary.session,
+            Arc::new(summary.session),
             Arc::clone(&self.core.services),
             log,
             summary.outcome,

@@ -215,8 +215,7 @@ impl Prompt {
     ///
     /// Not cancel safe, on purpose: dropping it cancels the run. If it was never polled, nothing was started.
     pub async fn run(self) -> Result<Arc<Outcome>, StartError> {
-        let run = self.start()?.cancelling("the future that waited for the run was dropped");
-        Ok(run.outcome().await)
+        Ok(self.start()?.cancelling("the future that waited for the run was dropped").into_outcome().await)
     }
 
     /// Starts it.
@@ -231,14 +230,14 @@ impl Prompt {
         andon_core::history::check(&self.history)?;
         let Session { agent: Agent { core, runtime }, core: session } = self.session;
         if !self.history.is_empty() && session.history().is_some_and(|history| !history.is_empty()) {
-            return Err(StartError::HistoryExists { session: session.key.clone() });
+            return Err(StartError::HistoryExists { session: SessionKey::clone(&session.key) });
         }
         let runtime = &runtime.core;
         if runtime.services.door.has_lost_its_threads() {
             return Err(StartError::Forked);
         }
         let id = self.run_id.unwrap_or_else(|| driver::new_run_id(&runtime.services));
-        let live = Arc::new(Live::new(id, session.key.clone(), Arc::clone(&runtime.services), 1));
+        let live = Arc::new(Live::new(id, Arc::clone(&session.key), Arc::clone(&runtime.services), 1));
         if runtime.registry.add(core.id, &live).is_err() {
             return Err(StartError::RunIdTaken(live.id.clone()));
         }
@@ -250,16 +249,16 @@ impl Prompt {
         let seat = session.enter(&live, when_busy).map_err(|turned_away| {
             runtime.registry.remove(&live.id);
             match turned_away {
-                TurnedAway::Busy(run) => StartError::Busy { session: session.key.clone(), run },
-                TurnedAway::QueueFull => StartError::QueueFull { session: session.key.clone() },
-                TurnedAway::Closing => StartError::SessionClosing { session: session.key.clone() },
+                TurnedAway::Busy(run) => StartError::Busy { session: SessionKey::clone(&session.key), run },
+                TurnedAway::QueueFull => StartError::QueueFull { session: SessionKey::clone(&session.key) },
+                TurnedAway::Closing => StartError::SessionClosing { session: SessionKey::clone(&session.key) },
             }
         })?;
         let armed = runtime.registry.make_findable(&live.id);
         for cancel in armed.into_iter().chain(self.born_cancelled) {
             live.pull(cancel.at(live.now()));
         }
-        let accepted = Accepted::new(live.id.clone(), live.session.clone(), Arc::new(self.input))
+        let accepted = Accepted::new(live.id.clone(), SessionKey::clone(&live.session), Arc::new(self.input))
             .history(self.history)
             .limits(self.limits)
             .request(self.request)

@@ -17,7 +17,7 @@ pub(crate) struct KnownSessions {
 
 #[derive(Default)]
 struct Table {
-    sessions: HashMap<SessionKey, Weak<SessionCore>>,
+    sessions: HashMap<Arc<SessionKey>, Weak<SessionCore>>,
     /// At this size the entries of sessions that are not in use are removed.
     full: usize,
 }
@@ -29,7 +29,7 @@ impl KnownSessions {
         if let Some(session) = table.sessions.get(key).and_then(Weak::upgrade) {
             return session;
         }
-        let session = Arc::new(SessionCore::new(key.clone()));
+        let session = Arc::new(SessionCore::new(Arc::new(key.clone())));
         table.add(&session);
         session
     }
@@ -53,6 +53,6 @@ impl Table {
             // Doubling keeps the cost of a new session constant, on average.
             self.full = (2 * self.sessions.len()).max(64);
         }
-        self.sessions.insert(session.key.clone(), Arc::downgrade(session));
+        self.sessions.insert(Arc::clone(&session.key), Arc::downgrade(session));
     }
 }

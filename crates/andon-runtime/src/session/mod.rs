@@ -68,7 +68,8 @@ pub enum WhenBusy {
 }
 
 pub(crate) struct SessionCore {
-    pub(crate) key: SessionKey,
+    /// Shared with its runs and with every table that it is in.
+    pub(crate) key: Arc<SessionKey>,
     state: Mutex<SessionInner>,
 }
 
@@ -80,7 +81,8 @@ struct SessionInner {
     bytes: usize,
     /// How often the history was discarded because the journal had changed.
     forgotten: u64,
-    anchors: Anchors,
+    /// Boxed, because only models with a meter have any.
+    anchors: Option<Box<Anchors>>,
     seated: Option<Arc<Live>>,
     queue: VecDeque<Arc<Live>>,
     /// It is being deleted, and accepts no runs.
@@ -109,7 +111,7 @@ pub(crate) enum Seat {
 }
 
 impl SessionCore {
-    pub(crate) fn new(key: SessionKey) -> Self {
+    pub(crate) fn new(key: Arc<SessionKey>) -> Self {
         Self { key, state: Mutex::new(SessionInner::default()) }
     }
 
@@ -192,7 +194,7 @@ impl SessionCore {
         let mut state = self.state.lock();
         state.history = None;
         state.bytes = 0;
-        state.anchors = Anchors::default();
+        state.anchors = None;
         state.forgotten += 1;
     }
 
@@ -215,7 +217,7 @@ impl SessionCore {
         }
         if state.history.is_none() {
             if let Some((asked, anchor)) = last.and_then(|last| recorded(&history, last)) {
-                state.anchors.add(asked, anchor);
+                state.anchors.get_or_insert_default().add(asked, anchor);
             }
             state.bytes = weight(&history);
             state.history = Some(history.into());
@@ -225,16 +227,18 @@ impl SessionCore {
 
     /// What a call is measured from.
     pub(crate) fn anchor(&self, asked: &Asked) -> Option<Anchor> {
-        self.state.lock().anchors.find(asked)
+        self.state.lock().anchors.as_ref()?.find(asked)
     }
 
     pub(crate) fn add_anchor(&self, asked: Asked, anchor: Anchor) {
-        self.state.lock().anchors.add(asked, anchor);
+        self.state.lock().anchors.get_or_insert_default().add(asked, anchor);
     }
 
     /// The call that was measured last says nothing about the next one.
     pub(crate) fn forget_anchor(&self, asked: &Asked) {
-        self.state.lock().anchors.forget(asked);
+        if let Some(anchors) = &mut self.state.lock().anchors {
+            anchors.forget(asked);
+        }
     }
 
     /// About how many bytes it takes.

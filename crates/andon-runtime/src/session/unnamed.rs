@@ -6,6 +6,7 @@
 //!    the session is in memory. Of more than [`MOST`] sessions, those that were opened longest ago are forgotten.
 //! 2. Entries of agents that are gone are removed. Until then they take at most about as much room as the rest.
 
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Weak};
 
 use andon_core::id::SessionKey;
@@ -35,7 +36,7 @@ pub(crate) struct UnnamedAgents {
 struct Table {
     agents: HashMap<Unnamed, Weak<Unnamed>>,
     /// Who has a session, and which opening of a session that was.
-    sessions: HashMap<SessionKey, (Weak<Unnamed>, u64)>,
+    sessions: HashMap<Arc<SessionKey>, (Weak<Unnamed>, u64)>,
     opened: u64,
     /// At these sizes entries are removed.
     full_agents: usize,
@@ -65,21 +66,19 @@ impl UnnamedAgents {
     }
 
     /// An agent opens a session. Returns `false` if another one has it.
-    pub(crate) fn open(&self, key: &SessionKey, agent: &Arc<Unnamed>) -> bool {
+    pub(crate) fn open(&self, key: &Arc<SessionKey>, agent: &Arc<Unnamed>) -> bool {
         let mut table = self.table.lock();
         table.opened += 1;
         let opened = table.opened;
-        if let Some((has, last)) = table.sessions.get_mut(key) {
-            if has.upgrade().is_some_and(|has| !Arc::ptr_eq(&has, agent)) {
+        match table.sessions.entry(Arc::clone(key)) {
+            Entry::Occupied(known) if known.get().0.upgrade().is_some_and(|has| !Arc::ptr_eq(&has, agent)) => {
                 return false;
             }
-            (*has, *last) = (Arc::downgrade(agent), opened);
-            return true;
+            known => drop(known.insert_entry((Arc::downgrade(agent), opened))),
         }
-        if table.sessions.len() >= table.full_sessions {
+        if table.sessions.len() > table.full_sessions {
             table.make_room(self.most);
         }
-        table.sessions.insert(key.clone(), (Arc::downgrade(agent), opened));
         true
     }
 }
@@ -107,8 +106,8 @@ mod tests {
         Unnamed::NoName(Asked { model: model.into(), setup: Some(1) })
     }
 
-    fn key(number: usize) -> SessionKey {
-        SessionKey::new("agent", "ada", number.to_string()).unwrap()
+    fn key(number: usize) -> Arc<SessionKey> {
+        Arc::new(SessionKey::new("agent", "ada", number.to_string()).unwrap())
     }
 
     #[test]

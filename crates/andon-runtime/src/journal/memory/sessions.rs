@@ -24,7 +24,7 @@ impl MemoryState {
         match scope {
             Scope::Temp => None,
             Scope::Session => {
-                let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+                let own = self.sessions.entry(session.clone()).or_insert_with(|| Box::new(StoredSession::new(at)));
                 Some(&mut own.state)
             }
             Scope::App | Scope::User => Some(self.shared.entry(shared_key(session, scope)).or_default()),
@@ -32,7 +32,7 @@ impl MemoryState {
     }
 
     pub(super) fn change(&mut self, session: &SessionKey, at: Wall, change: StateChange) {
-        let own = self.sessions.entry(session.clone()).or_insert_with(|| StoredSession::new(at));
+        let own = self.sessions.entry(session.clone()).or_insert_with(|| Box::new(StoredSession::new(at)));
         own.updated_at = own.updated_at.max(at);
         let mut resized = Resized::default();
         for (key, value) in change {
@@ -69,8 +69,8 @@ impl MemoryState {
     /// A copy of a session, with everything that is kept with it or only the things of one kind.
     fn copy_of(&self, session: &SessionKey, kind: Option<&str>) -> Option<SessionCopy> {
         let stored = self.sessions.get(session)?;
-        let runs = self.runs_of(session).into_iter();
-        let runs = runs.filter_map(|run| self.runs.get(&run).map(|stored| (run.clone(), stored.stored.clone())));
+        let runs = stored.runs.iter();
+        let runs = runs.filter_map(|run| self.runs.get(run).map(|stored| (run.clone(), stored.stored.clone())));
         let kept = stored.kept.values().filter(|kept| kind.is_none_or(|kind| kept.kind == kind));
         Some(SessionCopy {
             session: session.clone(),
@@ -81,21 +81,13 @@ impl MemoryState {
         })
     }
 
-    /// A session's runs: those that started, in the order in which they started, then the others.
-    fn runs_of(&self, session: &SessionKey) -> Vec<RunId> {
-        let Some(StoredSession { started, runs, .. }) = self.sessions.get(session) else { return Vec::new() };
-        let others = runs.iter().filter(|run| !started.contains(run));
-        started.iter().chain(others).cloned().collect()
-    }
-
     fn info(&self, key: &SessionKey, session: &StoredSession) -> SessionInfo {
-        let runs = self.runs_of(key);
-        let first = runs.first().and_then(|run| self.runs.get(run)).and_then(|run| run_info(&run.stored));
+        let first = session.runs.first().and_then(|run| self.runs.get(run)).and_then(|run| run_info(&run.stored));
         SessionInfo {
             key: key.clone(),
             created_at: session.created_at,
             updated_at: session.updated_at,
-            runs: runs.len() as u64,
+            runs: session.runs.len() as u64,
             title: first.map(|info| info.title),
         }
     }
@@ -109,7 +101,7 @@ impl MemoryState {
     }
 
     fn delete(&mut self, session: &SessionKey) -> Result<bool, JournalError> {
-        let runs = self.runs_of(session);
+        let runs = self.sessions.get(session).map(|session| session.runs.clone()).unwrap_or_default();
         let unsettled = |run: &&RunId| self.runs.get(*run).is_some_and(|run| !run.settled);
         if let Some(run) = runs.iter().find(unsettled) {
             return Err(JournalError::SessionBusy { session: Box::new(session.clone()), run: run.clone() });
@@ -146,7 +138,7 @@ impl MemoryState {
         let change = session.keep(moved.kept);
         self.room.resize(&mut session.occupancy, change);
         self.room.use_now(&moved.session, &mut session.occupancy);
-        self.sessions.insert(moved.session.clone(), session);
+        self.sessions.insert(moved.session.clone(), Box::new(session));
         let mut own_state = 0;
         for (key, value) in moved.state {
             let scope = Scope::of(&key);
@@ -161,9 +153,8 @@ impl MemoryState {
         }
         for (run, moved) in moved.runs {
             let mut here = Box::<StoredRun>::default();
-            here.bytes = moved.addenda.iter().map(|addendum| room::weight_of_addendum(&addendum.what)).sum();
-            let touch = here.put(moved.epoch, moved.entries);
             here.stored.addenda = moved.addenda;
+            let touch = here.put(moved.epoch, moved.entries);
             here.stored.requests = moved.requests;
             here.stored.settled_at = moved.settled_at.filter(|_| here.settled);
             if let Some(accepted) = here.stored.accepted() {
@@ -339,5 +330,28 @@ impl Sessions for MemoryJournal {
 
     fn put(&self, moved: SessionCopy) -> BoxFuture<Result<(), JournalError>> {
         Box::pin(ready(self.state.lock().put_session(moved)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_started_come_first_in_that_order_and_then_the_others_as_they_came() {
+        let id = |name: &str| RunId::new(name).unwrap();
+        let mut session = StoredSession::new(Wall::default());
+        for run in ["a", "b", "c", "d"] {
+            session.runs.push(id(run));
+        }
+        session.start(&id("c"));
+        session.start(&id("a"));
+        assert_eq!(session.started(), [id("c"), id("a")]);
+        assert_eq!(session.runs, [id("c"), id("a"), id("b"), id("d")]);
+
+        // Neither starts again, nor does one that it does not have.
+        session.start(&id("c"));
+        session.start(&id("e"));
+        assert_eq!(session.started(), [id("c"), id("a")]);
     }
 }
