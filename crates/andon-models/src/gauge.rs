@@ -23,10 +23,8 @@ use crate::names::{self, Closing, TooLong};
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
-/// How many tokens a second a model writes, if it has not shown it yet: more than most do.
+/// How many tokens a second a model writes: more than most do.
 const USUAL_SPEED: f64 = 150.0;
-/// So many tokens tell how fast it is.
-const TELLING: u64 = 20;
 
 /// The field of a kept page that says which model was asked for when this one answered.
 const ASKED: &str = "asked";
@@ -203,12 +201,12 @@ impl Meter for Gauge {
     }
 }
 
-/// How many tokens may have been generated after the cut of an answer of which at most so many were delivered.
+/// How many tokens may have been generated after the cut of an answer of which at most so many were delivered: as fast as it came,
+/// or at the usual speed if that is faster.
 fn tail(call: &MeteredCall<'_>, delivered: u64) -> u64 {
-    let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
-    let has_shown = delivered >= TELLING && writing >= Duration::from_millis(50);
-    let speed = if has_shown { delivered as f64 / writing.as_secs_f64() } else { USUAL_SPEED };
-    (speed * TAIL.as_secs_f64()).ceil().max(1.0) as u64
+    let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default()).max(TAIL);
+    let speed = (delivered as f64 / writing.as_secs_f64()).max(USUAL_SPEED);
+    (speed * TAIL.as_secs_f64()).ceil() as u64
 }
 
 /// What was reported on the way, unless more seems to have been shown since: some servers report at the beginning, before anything

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! 1. `low <= value <= high` in every figure, and a figure that is not known has no value: never 0.
-//! 2. A prediction depends only on what was asked, what is visible and what was learned before.
+//! 2. A prediction depends only on what was asked, what is visible, what was learned before, and whether its vocabulary is loaded.
 //! 3. No text and no reported figure makes an operation panic, and none costs more than a bounded amount of CPU.
 //! 4. A page holds all that was learned about its model: with the same pages, a book predicts the same.
 //! 5. At most 64 models have a page, here and in a store, however many names a provider makes up.

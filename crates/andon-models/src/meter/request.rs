@@ -64,6 +64,9 @@ impl Asked {
         let (text, messages, images) = said(family, request, anchor.messages + 1);
         let thought = reasoning.unwrap_or(0).min(written);
         let (again, unshown) = read_again(family, written - thought, answer);
+        let thinks = answer.parts.iter().any(|part| matches!(part, Part::Thinking { .. }));
+        // If nobody says how much of the answer was thought, all of it may have been, and none of that is read again.
+        let hidden = if reasoning.is_none() && thinks { 0.5 * written as f64 } else { 0.0 };
         let (known, thought) = (read as f64 + again, thought as f64);
         let share = (0.03 * text.total()).powi(2) + (0.01 * known).powi(2) + (0.3 * thought).powi(2);
         Some(Self {
@@ -71,7 +74,7 @@ impl Asked {
             known,
             counts: [text.total(), 0.0, messages, 0.0, images, thought],
             noise: 4.0 + share + image_noise(images) + text.doubt,
-            doubt: unshown + changed,
+            doubt: hidden.powi(2) + unshown + changed,
         })
     }
 
