@@ -96,7 +96,7 @@ impl Asked {
 /// thinking in the answer that is continued: many providers show it to the model again.
 pub(crate) fn prior(family: Family) -> [(f64, f64); 6] {
     let token = if family.is_own() { (1.0, 0.05) } else { (family.token.0, 0.15) };
-    [token, (0.85, 0.3), (7.0, 4.0), (30.0, 150.0), (500.0, 400.0), (0.7, 0.6)]
+    [token, (0.85, 0.3), (8.0, 4.0), (30.0, 150.0), (500.0, 400.0), (0.7, 0.6)]
 }
 
 /// The instructions and the tools, counted.
