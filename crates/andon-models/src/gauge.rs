@@ -14,9 +14,8 @@ mod tests;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use andon_core::message::Part;
-use andon_core::usage::{Figure, Provenance, Usage, Used, fewest_tokens};
-use andon_runtime::{Lesson, Meter, MeteredCall, ModelRequest};
+use andon_core::usage::{Figure, Provenance, Usage, Used};
+use andon_runtime::{Lesson, Meter, MeteredCall};
 use parking_lot::Mutex;
 
 use crate::meter::{Book, Reported};
@@ -24,11 +23,9 @@ use crate::names::{self, Closing, TooLong};
 
 /// How long tokens may go on to be generated after a connection was closed: the cut must reach the provider first.
 const TAIL: Duration = Duration::from_millis(500);
-/// How many tokens a second a model writes, if it has not shown it yet: more than most do.
+/// How many tokens a second a model writes: more than most do.
 const USUAL_SPEED: f64 = 150.0;
 
-/// What an image costs, in bytes of text.
-const IMAGE: usize = 2_000;
 /// The field of a kept page that says which model was asked for when this one answered.
 const ASKED: &str = "asked";
 
@@ -63,15 +60,8 @@ pub(crate) struct Gauge {
     too_long: TooLong,
     /// How many tokens an answer may have, if there is a limit: never 0.
     max_output: Option<u64>,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
     /// The exact name that the provider last answered with.
-    exact: Option<String>,
-    /// Tokens a second, of the calls that came to their end.
-    speed: Option<f64>,
+    exact: Mutex<Option<String>>,
 }
 
 impl Gauge {
@@ -86,7 +76,7 @@ impl Gauge {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         // Nobody asks for an answer of nothing: 0 is no limit.
         let max_output = max_output.filter(|most| *most > 0);
-        Arc::new(Self { book, provider, model, closing, too_long, max_output, state: Mutex::default() })
+        Arc::new(Self { book, provider, model, closing, too_long, max_output, exact: Mutex::default() })
     }
 
     /// The model that is asked, with its provider before it.
@@ -96,15 +86,9 @@ impl Gauge {
 
     /// The exact model, with its provider before it.
     fn id(&self, named: Option<&str>) -> String {
-        let state = self.state.lock();
-        let exact = named.or(state.exact.as_deref()).unwrap_or(&self.model);
+        let exact = self.exact.lock();
+        let exact = named.or(exact.as_deref()).unwrap_or(&self.model);
         format!("{}/{exact}", self.provider)
-    }
-
-    /// How many tokens may have been generated after the cut.
-    fn tail(&self) -> u64 {
-        let speed = self.state.lock().speed.unwrap_or(USUAL_SPEED);
-        (speed * TAIL.as_secs_f64()).ceil().max(1.0) as u64
     }
 
     /// How many tokens the answer of a call may have.
@@ -113,18 +97,9 @@ impl Gauge {
     }
 
     fn delivered(&self, call: &MeteredCall<'_>, known: &Usage) -> Usage {
-        let (id, most) = (self.id(call.model), self.most(call));
-        let is_warm = self.book.is_warm(&id);
-        let (output, reasoning) = if is_warm {
-            self.book.output(&id, &self.asked(), call, most)
-        } else {
-            (crude_output(call.answer, self.book.hides(&id) || self.book.hides(&self.asked()), most), Figure::UNKNOWN)
-        };
-        let input = || match (is_warm, self.too_long) {
-            (false, _) => crude_input(call.request),
-            (true, TooLong::Refused) => self.book.input(&id, call),
-            (true, TooLong::Unknown) => self.book.input_perhaps_shortened(&id, call),
-        };
+        let id = self.id(call.model);
+        let (output, reasoning) = self.book.output(&id, &self.asked(), call, self.most(call));
+        let input = || self.book.input(&id, call, self.too_long);
         let has_begun = call.ended || call.first_piece.is_some() || known.output != Figure::UNKNOWN;
         let known = match known.input {
             // Only the whole input is estimated, not how much of it came from a cache.
@@ -137,12 +112,12 @@ impl Gauge {
     }
 
     /// What will be charged for output of which this much was delivered. Without a value, it is at least what is certain.
-    fn charged(&self, delivered: Figure, most: Option<u64>) -> Figure {
+    fn charged(&self, delivered: Figure, call: &MeteredCall<'_>) -> Figure {
         let certain = delivered.low.or(delivered.value).map(|_| delivered.at_least());
-        let limit = most.map(|most| most.max(certain.unwrap_or(0)));
+        let limit = self.most(call).map(|most| most.max(certain.unwrap_or(0)));
         match (self.closing, delivered.value) {
             (Closing::StopsTheBill, value) => {
-                let high = delivered.high.map(|high| high.saturating_add(self.tail()));
+                let high = delivered.high.map(|high| high.saturating_add(tail(call, high)));
                 let high = high.into_iter().chain(limit).min();
                 match value {
                     None => Figure::bounded(certain, high),
@@ -157,11 +132,19 @@ impl Gauge {
         }
     }
 
-    fn billed(&self, delivered: Usage, most: Option<u64>) -> Usage {
-        delivered.output(self.charged(delivered.output, most)).reasoning(match delivered.reasoning {
+    fn billed(&self, delivered: Usage, call: &MeteredCall<'_>) -> Usage {
+        delivered.output(self.charged(delivered.output, call)).reasoning(match delivered.reasoning {
             Figure::UNKNOWN => Figure::UNKNOWN,
-            reasoning => self.charged(reasoning, most),
+            reasoning => self.charged(reasoning, call),
         })
+    }
+
+    /// The exact name that was last answered with when this model was asked for; the latest of several, because names end with
+    /// dates.
+    fn answered_last(&self, lessons: &[Lesson]) -> Option<String> {
+        let is_ours = |lesson: &&Lesson| lesson.page.get(ASKED).is_some_and(|asked| *asked == *self.model);
+        let names = lessons.iter().filter(is_ours).filter_map(|lesson| lesson.about.split_once('/'));
+        names.filter(|(provider, _)| *provider == self.provider).map(|(_, exact)| exact.to_owned()).max()
     }
 }
 
@@ -172,7 +155,7 @@ impl Meter for Gauge {
             return Used::new(known, known);
         }
         let delivered = self.delivered(call, &known);
-        Used::new(delivered, self.billed(delivered, self.most(call)))
+        Used::new(delivered, self.billed(delivered, call))
     }
 
     fn lost(&self, call: &MeteredCall<'_>, known: Usage) -> Used {
@@ -189,11 +172,12 @@ impl Meter for Gauge {
 
     fn learn(&self, call: &MeteredCall<'_>, reported: Usage) -> Vec<Lesson> {
         let figures = Reported::of(&reported);
-        let Some(written) = figures.output else { return Vec::new() };
-        if let Some(exact) = call.model {
-            self.state.lock().exact = Some(exact.to_owned());
+        if figures.output.is_none() {
+            return Vec::new();
         }
-        self.clock(written, call);
+        if let Some(exact) = call.model {
+            *self.exact.lock() = Some(exact.to_owned());
+        }
         let about = self.id(call.model);
         self.book.warm(&about);
         let mut lessons = self.book.learn(&about, call, &figures);
@@ -206,7 +190,7 @@ impl Meter for Gauge {
 
     fn recall(&self, lessons: Vec<Lesson>) -> Vec<Lesson> {
         if let Some(exact) = self.answered_last(&lessons) {
-            self.state.lock().exact.get_or_insert(exact);
+            self.exact.lock().get_or_insert(exact);
         }
         // The vocabularies are loaded on another thread, once in a process: a stop must not wait for it, and no run owns it.
         let (book, id) = (Arc::clone(&self.book), self.id(None));
@@ -217,71 +201,12 @@ impl Meter for Gauge {
     }
 }
 
-impl Gauge {
-    /// The exact name that was last answered with when this model was asked for; the latest of several, because names end with
-    /// dates.
-    fn answered_last(&self, lessons: &[Lesson]) -> Option<String> {
-        let is_ours = |lesson: &&Lesson| lesson.page.get(ASKED).is_some_and(|asked| *asked == *self.model);
-        let names = lessons.iter().filter(is_ours).filter_map(|lesson| lesson.about.split_once('/'));
-        names.filter(|(provider, _)| *provider == self.provider).map(|(_, exact)| exact.to_owned()).max()
-    }
-
-    /// Takes the speed of a call that ended by itself.
-    fn clock(&self, written: u64, call: &MeteredCall<'_>) {
-        let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default());
-        // A short answer tells nothing about speed.
-        if written < 20 || writing < Duration::from_millis(50) {
-            return;
-        }
-        let speed = written as f64 / writing.as_secs_f64();
-        let mut state = self.state.lock();
-        state.speed = Some(state.speed.map_or(speed, |before| before * 0.8 + speed * 0.2));
-    }
-}
-
-/// What can be said of an answer without counting: four bytes are a token, more or less, and it has at least the
-/// [fewest tokens](fewest_tokens) there can be. A model that `hides` some of its thinking may have written much more.
-fn crude_output(answer: &[Part], hides: bool, most: Option<u64>) -> Figure {
-    let is_hidden = |part: &Part| matches!(part, Part::Thinking { text, .. } if text.is_empty());
-    let hides = hides || answer.iter().any(is_hidden);
-    let (fewest, shown) = (fewest_tokens(answer), bytes_of(answer) + thought_in(answer));
-    if hides || shown == 0 {
-        return Figure::bounded(Some(fewest).filter(|fewest| *fewest > 0), most);
-    }
-    // What was shown was written, be it only a thought.
-    let low = fewest.max(1);
-    let within = |bound: u64| Some(bound.min(most.unwrap_or(u64::MAX)).max(low));
-    let (value, high) = (within(shown.div_ceil(4)), within(shown.saturating_add(1000)));
-    Figure::new().value(value).provenance(Provenance::Estimated).low(low).high(high)
-}
-
-/// The same of a request. Its thinking is not counted, because most providers are not sent it, and a server may shorten what it is
-/// sent.
-fn crude_input(request: &ModelRequest) -> Figure {
-    let said: u64 = request.history.iter().map(|message| bytes_of(&message.parts)).sum();
-    let offered: usize = request.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len()).sum();
-    let asked = said + (offered + request.instructions.as_deref().map_or(0, str::len)) as u64;
-    let value = Some(asked.div_ceil(4).max(1));
-    Figure::new().value(value).provenance(Provenance::Estimated).low(1).high(asked.saturating_add(1000))
-}
-
-/// The bytes of what is said, called and returned.
-fn bytes_of(parts: &[Part]) -> u64 {
-    let bytes = parts.iter().map(|part| match part {
-        Part::Text { text } => text.len(),
-        Part::ToolCall(call) => call.name.len() + call.arguments.len(),
-        Part::ToolResult(result) => result.to_text().len(),
-        Part::Image(_) => IMAGE,
-        Part::Thinking { .. } => 0,
-        #[cfg(not(andon_whole))]
-        _ => 0,
-    });
-    bytes.sum::<usize>() as u64
-}
-
-fn thought_in(answer: &[Part]) -> u64 {
-    let bytes = answer.iter().map(|part| if let Part::Thinking { text, .. } = part { text.len() } else { 0 });
-    bytes.sum::<usize>() as u64
+/// How many tokens may have been generated after the cut of an answer of which at most so many were delivered: as fast as it came,
+/// or at the usual speed if that is faster.
+fn tail(call: &MeteredCall<'_>, delivered: u64) -> u64 {
+    let writing = call.took.saturating_sub(call.first_piece.unwrap_or_default()).max(TAIL);
+    let speed = (delivered as f64 / writing.as_secs_f64()).max(USUAL_SPEED);
+    (speed * TAIL.as_secs_f64()).ceil() as u64
 }
 
 /// What was reported on the way, unless more seems to have been shown since: some servers report at the beginning, before anything

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! 1. `low <= value <= high` in every figure, and a figure that is not known has no value: never 0.
-//! 2. A prediction depends only on what was asked, what is visible and what was learned before.
+//! 2. A prediction depends only on what was asked, what is visible, what was learned before, and whether its vocabulary is loaded.
 //! 3. No text and no reported figure makes an operation panic, and none costs more than a bounded amount of CPU.
 //! 4. A page holds all that was learned about its model: with the same pages, a book predicts the same.
 //! 5. At most 64 models have a page, here and in a store, however many names a provider makes up.
@@ -29,9 +29,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use answer::Seen;
-use family::{Thinking, Vocabulary, family};
+use family::{Thinking, family};
 use page::{Page, VERSION};
 use request::{Asked, largest_message};
+
+use crate::names::TooLong;
 
 pub use quality::{Accuracy, Quality};
 
@@ -60,8 +62,8 @@ impl Reported {
 /// The vocabulary that counts a model's tokens, by its tokenizer's name; `None` if it is not published.
 pub fn vocabulary(model: &str) -> Option<&'static str> {
     match family(model).vocabulary {
-        Vocabulary::Own(name) => Some(name),
-        Vocabulary::Mixed => None,
+        [own] => Some(own),
+        _ => None,
     }
 }
 
@@ -94,28 +96,19 @@ impl Book {
         if self.read(model, |page| page.hides(family)) { Thinking::Hidden } else { family.thinking }
     }
 
-    /// Whether a model must be taken to think without showing all of it.
-    pub(crate) fn hides(&self, model: &str) -> bool {
-        let family = family(model);
-        family.thinking != Thinking::Shown || self.read(model, |page| page.hides(family))
-    }
-
     /// Whether an estimate for a model is quick by now.
     pub(crate) fn is_warm(&self, model: &str) -> bool {
         count::is_loaded(family(model).vocabulary)
     }
 
-    /// All tokens that a request cost to read, those from a cache included.
-    pub(crate) fn input(&self, model: &str, call: &MeteredCall<'_>) -> Figure {
+    /// All tokens that a request cost to read, those from a cache included. A server may have dropped some of a request that was
+    /// too long; how much is not known, so only the lower bound tells.
+    pub(crate) fn input(&self, model: &str, call: &MeteredCall<'_>, too_long: TooLong) -> Figure {
         let asked = Asked::of(family(model), call.request, call.model);
-        self.read(model, |page| page.input(&asked))
-    }
-
-    /// The same at a server that may have dropped some of the request because it was too long. How much is not known, so only the
-    /// lower bound tells.
-    pub(crate) fn input_perhaps_shortened(&self, model: &str, call: &MeteredCall<'_>) -> Figure {
-        let input = self.input(model, call);
-        self.read(model, |page| page.perhaps_shortened(input, largest_message(call.request)))
+        self.read(model, |page| match (page.input(&asked), too_long) {
+            (input, TooLong::Refused) => input,
+            (input, TooLong::Unknown) => page.perhaps_shortened(input, largest_message(call.request)),
+        })
     }
 
     /// All tokens that an answer cost so far, and the part of them that was thinking. It may have had at most `most`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{nothing_recorded, where_it_is, write};
 use crate::args::UsageArgs;
 use crate::client::Target;
-use crate::print::{Cell, Style, Table, columns, plain_line, write_line};
+use crate::print::{Cell, Style, Table, columns, write_line};
 
 /// Shows how accurate the estimates have been.
 pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
@@ -31,7 +31,11 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
         write(&format!("{}\n", empty(args, &db)))?;
     } else {
         write(&table(&models))?;
-        write(&warnings(&models))?;
+        if models.iter().any(|model| model.hides_reasoning) {
+            write(
+                "\nA model that hides its reasoning gets no estimate for a cut answer: its receipt has bounds instead.\n",
+            )?;
+        }
     }
     Ok(())
 }
@@ -56,14 +60,13 @@ fn empty(args: &UsageArgs, db: &Target) -> String {
 fn table(models: &[Accuracy]) -> String {
     let mut table = Table::new(&["MODEL", "CALLS", "OUTPUT ERROR", "INPUT ERROR", "FIRST INPUT", "BIAS", "IN BOUNDS"]);
     for model in models {
-        let style = if model.tokenizer_changed { Style::BAD } else { Style::BOLD };
         let error = |quality: &Option<Quality>| match quality {
             Some(quality) => format!("{} (p90 {})", percent(quality.median), percent(quality.p90)),
             None => "-".to_owned(),
         };
         let of_output = |part: fn(&Quality) -> f64| model.output.as_ref().map_or("-".to_owned(), |q| percent(part(q)));
         table.row(vec![
-            Cell::styled(model.model.clone(), style),
+            Cell::styled(model.model.clone(), Style::BOLD),
             model.calls.to_string().into(),
             if model.hides_reasoning { "only bounds".into() } else { error(&model.output).into() },
             error(&model.input).into(),
@@ -77,20 +80,4 @@ fn table(models: &[Accuracy]) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-fn warnings(models: &[Accuracy]) -> String {
-    let stop = Style::STOP;
-    let changed = models.iter().filter(|model| model.tokenizer_changed).map(|model| {
-        format!(
-            "\n{stop}warning:{stop:#} {} counts tokens differently than before: its tokenizer seems to have changed. Its \
-             estimates are worse until a few more calls have finished.\n",
-            plain_line(&model.model)
-        )
-    });
-    let hidden = models.iter().any(|model| model.hides_reasoning).then(|| {
-        "\nA model that hides its reasoning gets no estimate for a cut answer: its receipt has bounds instead.\n"
-            .to_owned()
-    });
-    changed.chain(hidden).collect()
 }

@@ -6,7 +6,7 @@
 use andon_core::message::Part;
 
 use super::count::{Tally, tally, tally_one};
-use super::family::{Family, Vocabulary};
+use super::family::Family;
 
 /// What is visible of an answer, counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,8 +26,7 @@ impl Seen {
     /// Counts an answer, which has `ended` or was cut.
     pub(crate) fn of(family: Family, parts: &[Part], ended: bool) -> Self {
         let vocabulary = family.vocabulary;
-        let is_own = matches!(vocabulary, Vocabulary::Own(_));
-        let mut seen = Self { is_own, ended, ..Self::default() };
+        let mut seen = Self { is_own: family.is_own(), ended, ..Self::default() };
         for part in parts {
             match part {
                 Part::Text { text } => seen.text = seen.text.plus(tally_one(vocabulary, text)),
@@ -63,34 +62,39 @@ impl Seen {
         self.thinking.total()
     }
 
+    /// The same without its thinking.
+    pub(crate) fn without_thinking(&self) -> Self {
+        Self { thinking: Tally::default(), ..*self }
+    }
+
+    /// Its thinking and nothing else.
+    pub(crate) fn only_thinking(&self) -> Self {
+        Self { thinking: self.thinking, ..Self::default() }
+    }
+
     /// What an answer's cost is made of: see [`prior`].
-    pub(crate) fn counts(&self) -> [f64; 5] {
+    pub(crate) fn counts(&self) -> [f64; 6] {
         let end = if self.ended { 1.0 } else { 0.0 };
-        [self.text.ascii, self.text.other, self.arguments.total(), self.calls, end]
+        [self.text.ascii, self.text.other, self.arguments.total(), self.calls, end, self.thinking()]
     }
 
     /// The variance that no learning takes away: a token or so, a small part of a text, a few tokens for each call.
     pub(crate) fn noise(&self) -> f64 {
         let (tokens, share) = if self.is_own { (0.6, 0.004) } else { (1.5, 0.02) };
-        let calls = (0.1 * self.arguments.total()).powi(2) + (3.0 * self.calls).powi(2);
-        tokens + (share * self.text.total()).powi(2) + calls + self.text.doubt + self.arguments.doubt
-    }
-
-    /// The same for thinking that was shown.
-    pub(crate) fn thinking_noise(&self) -> f64 {
-        4.0 + (0.1 * self.thinking()).powi(2) + self.thinking.doubt
+        let apart =
+            (0.1 * self.arguments.total()).powi(2) + (3.0 * self.calls).powi(2) + (0.1 * self.thinking()).powi(2);
+        let doubt = self.text.doubt + self.arguments.doubt + self.thinking.doubt;
+        tokens + (share * self.text.total()).powi(2) + apart + doubt
     }
 }
 
-/// What is assumed of an answer: one token of ASCII, one of another script, one of a call's JSON, a call, the end.
-pub(crate) fn prior(family: Family) -> [(f64, f64); 5] {
+/// Which of the costs is that of thinking.
+pub(crate) const THINKING: usize = 5;
+
+/// What is assumed of an answer: one token of ASCII, one of another script, one of a call's JSON, a call, the end, one token of
+/// the thinking that is shown.
+pub(crate) fn prior(family: Family) -> [(f64, f64); 6] {
     let (token, apart) = family.token;
-    let other = match family.vocabulary {
-        Vocabulary::Own(_) => apart,
-        Vocabulary::Mixed => 0.3,
-    };
-    [family.token, (token, other), (token, 0.3), (10.0, 15.0), family.answer]
+    let other = if family.is_own() { apart } else { 0.3 };
+    [family.token, (token, other), (token, 0.3), (10.0, 15.0), family.answer, (1.0, 0.5)]
 }
-
-/// What is assumed of thinking: its tokens, for each token of it that is shown.
-pub(crate) const THINKING: [(f64, f64); 1] = [(1.0, 0.5)];

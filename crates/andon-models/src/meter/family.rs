@@ -6,28 +6,12 @@
 //! 2. The table is only a start: whether a vocabulary is right, and whether a model hides its thinking, is for the
 //!    reported figures to say.
 
-/// How a model's tokens are counted before any calibration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Vocabulary {
-    /// With the vocabulary of its family, by the tokenizer crate's name for it.
-    Own(&'static str),
-    /// No vocabulary is published: the mean of [`MIXTURE`].
-    Mixed,
-}
+/// The vocabularies that count a model's tokens, by the tokenizer crate's names: its own, or, if none is published, several
+/// whose mean stands in for it.
+pub(crate) type Vocabulary = &'static [&'static str];
 
-impl Vocabulary {
-    /// The tokenizer crate's names for what it takes.
-    pub(crate) fn names(&self) -> &[&'static str] {
-        match self {
-            Self::Own(name) => std::slice::from_ref(name),
-            Self::Mixed => &MIXTURE,
-        }
-    }
-}
-
-/// Vocabularies of four makers, whose mean stands in for one that is not published: where they differ (digits, white
-/// space, rare words), the mean is seldom far off.
-pub(crate) const MIXTURE: [&str; 4] = ["glm4", "qwen2", "mistral_v3", "o200k_base"];
+/// Vocabularies of four makers: where they differ (digits, white space, rare words), the mean is seldom far off.
+pub(crate) const MIXTURE: Vocabulary = &["glm4", "qwen2", "mistral_v3", "o200k_base"];
 
 /// What a model's name tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,14 +38,13 @@ pub(crate) enum Thinking {
 }
 
 /// With the right vocabulary a token is a token; some of these charge for one at the end.
-const fn own(vocabulary: &'static str) -> Family {
-    let vocabulary = Vocabulary::Own(vocabulary);
+const fn own(vocabulary: Vocabulary) -> Family {
     Family { vocabulary, token: (1.0, 0.01), answer: (0.5, 0.7), thinking: Thinking::Shown }
 }
 
 /// Makers who do not publish their vocabulary tend to need more tokens than those who do.
 const fn mixed(token: f64, apart: f64, answer: f64) -> Family {
-    Family { vocabulary: Vocabulary::Mixed, token: (token, apart), answer: (answer, 1.2), thinking: Thinking::Shown }
+    Family { vocabulary: MIXTURE, token: (token, apart), answer: (answer, 0.5), thinking: Thinking::Shown }
 }
 
 const fn hidden(family: Family) -> Family {
@@ -75,60 +58,46 @@ const fn claude(token: f64) -> Family {
 
 const UNKNOWN: Family = mixed(1.05, 0.1, 1.0);
 
+const O200K: Family = own(&["o200k_base"]);
+
 /// The first word that stands in the name decides.
-const TABLE: &[(&str, Family)] = &[
+const TABLE: &[(&[&str], Family)] = &[
     // Names that hold two makers' names: the vocabulary is that of the model underneath.
-    ("distill-llama", own("llama3")),
-    ("distill-qwen", own("qwen2")),
-    ("gpt-oss", own("o200k_base")),
-    ("gpt-5", hidden(own("o200k_base"))),
-    ("o1", hidden(own("o200k_base"))),
-    ("o3", hidden(own("o200k_base"))),
-    ("o4", hidden(own("o200k_base"))),
-    ("gpt-4o", own("o200k_base")),
-    ("chatgpt-4o", own("o200k_base")),
-    ("gpt-4.1", own("o200k_base")),
-    ("gpt-4.5", own("o200k_base")),
-    ("computer-use", own("o200k_base")),
-    ("gpt-4", own("cl100k_base")),
-    ("gpt-3.5", own("cl100k_base")),
-    ("gpt-35", own("cl100k_base")),
-    ("claude-opus-4-7", claude(1.38)),
-    ("claude-opus-4-8", claude(1.38)),
-    ("claude-opus-5", claude(1.38)),
-    ("claude-sonnet-5", claude(1.38)),
-    ("claude-fable", claude(1.38)),
-    ("claude", claude(1.11)),
-    ("gemini-2.5", hidden(UNKNOWN)),
-    ("gemini-3", hidden(UNKNOWN)),
-    ("grok-4", hidden(UNKNOWN)),
-    ("grok-3-mini", hidden(UNKNOWN)),
-    ("llama4", UNKNOWN),
-    ("llama-4", UNKNOWN),
-    ("llama2", UNKNOWN),
-    ("llama-2", UNKNOWN),
-    ("llama", own("llama3")),
-    ("deepseek", own("deepseek_v3")),
-    ("qwen", own("qwen2")),
-    ("qwq", own("qwen2")),
-    ("mistral-tiny", UNKNOWN),
-    ("mistral-7b", UNKNOWN),
-    ("mistral", own("mistral_v3")),
-    ("ministral", own("mistral_v3")),
-    ("magistral", own("mistral_v3")),
-    ("pixtral", own("mistral_v3")),
-    ("codestral", own("mistral_v3")),
-    ("devstral", own("mistral_v3")),
-    ("kimi", own("kimi_k2")),
-    ("glm-5", own("glm5")),
-    ("glm", own("glm4")),
-    ("minimax", own("minimax_m2")),
+    (&["distill-llama"], own(&["llama3"])),
+    (&["distill-qwen"], own(&["qwen2"])),
+    (&["gpt-oss"], O200K),
+    (&["gpt-5", "o1", "o3", "o4"], hidden(O200K)),
+    (&["gpt-4o", "chatgpt-4o", "gpt-4.1", "gpt-4.5", "computer-use"], O200K),
+    (&["gpt-4", "gpt-3.5", "gpt-35"], own(&["cl100k_base"])),
+    (&["claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5", "claude-fable"], claude(1.38)),
+    (&["claude"], claude(1.11)),
+    (&["gemini-2.5", "gemini-3", "grok-4", "grok-3-mini"], hidden(UNKNOWN)),
+    (&["nova"], mixed(0.99, 0.05, 1.0)),
+    (&["llama4", "llama-4", "llama2", "llama-2", "mistral-tiny", "mistral-7b"], UNKNOWN),
+    (&["llama"], own(&["llama3"])),
+    (&["deepseek"], own(&["deepseek_v3"])),
+    (&["qwen", "qwq"], own(&["qwen2"])),
+    (&["mistral", "ministral", "magistral", "pixtral", "codestral", "devstral"], own(&["mistral_v3"])),
+    (&["kimi"], own(&["kimi_k2"])),
+    (&["glm-5"], own(&["glm5"])),
+    (&["glm"], own(&["glm4"])),
+    (&["minimax"], own(&["minimax_m2"])),
 ];
+
+impl Family {
+    /// Whether the model's own vocabulary is known.
+    pub(crate) fn is_own(&self) -> bool {
+        self.vocabulary.len() == 1
+    }
+}
 
 /// The family of a model.
 pub(crate) fn family(model: &str) -> Family {
     let name = model.split_once('/').map_or(model, |(_, name)| name).to_ascii_lowercase();
-    TABLE.iter().find(|(word, _)| stands_in(&name, word)).map_or(UNKNOWN, |(_, family)| *family)
+    TABLE
+        .iter()
+        .find(|(words, _)| words.iter().any(|word| stands_in(&name, word)))
+        .map_or(UNKNOWN, |(_, family)| *family)
 }
 
 /// Whether a name holds a word at the beginning of one of its parts.
@@ -146,14 +115,14 @@ mod tests {
     #[test]
     fn a_name_tells_the_vocabulary_whatever_stands_around_it() {
         let vocabulary = |model| family(model).vocabulary;
-        assert_eq!(vocabulary("openai/gpt-4o-2024-08-06"), Vocabulary::Own("o200k_base"));
-        assert_eq!(vocabulary("openai/gpt-4-0613"), Vocabulary::Own("cl100k_base"));
-        assert_eq!(vocabulary("openrouter/openai/o3-mini"), Vocabulary::Own("o200k_base"));
-        assert_eq!(vocabulary("groq/deepseek-r1-distill-llama-70b"), Vocabulary::Own("llama3"));
-        assert_eq!(vocabulary("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"), Vocabulary::Mixed);
-        assert_eq!(vocabulary("ollama/llama3.2"), Vocabulary::Own("llama3"));
-        assert_eq!(vocabulary("anything/at-all"), Vocabulary::Mixed);
-        assert_eq!(vocabulary(""), Vocabulary::Mixed);
+        assert_eq!(vocabulary("openai/gpt-4o-2024-08-06"), ["o200k_base"]);
+        assert_eq!(vocabulary("openai/gpt-4-0613"), ["cl100k_base"]);
+        assert_eq!(vocabulary("openrouter/openai/o3-mini"), ["o200k_base"]);
+        assert_eq!(vocabulary("groq/deepseek-r1-distill-llama-70b"), ["llama3"]);
+        assert_eq!(vocabulary("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"), MIXTURE);
+        assert_eq!(vocabulary("ollama/llama3.2"), ["llama3"]);
+        assert_eq!(vocabulary("anything/at-all"), MIXTURE);
+        assert_eq!(vocabulary(""), MIXTURE);
     }
 
     #[test]
@@ -164,11 +133,7 @@ mod tests {
 
     #[test]
     fn every_vocabulary_of_the_table_is_built_in() {
-        let named = TABLE.iter().filter_map(|(_, family)| match family.vocabulary {
-            Vocabulary::Own(name) => Some(name),
-            Vocabulary::Mixed => None,
-        });
-        for name in named.chain(MIXTURE) {
+        for name in TABLE.iter().flat_map(|(_, family)| family.vocabulary).chain(MIXTURE) {
             assert!(tiktoken::get_encoding(name).is_some(), "{name}");
         }
     }

@@ -15,10 +15,10 @@ use super::quality::{Past, Quality};
 
 /// How much of the deviation that a cost began with is added at each call, because models change.
 const DRIFT: f64 = 0.05;
-/// A report further off than this many deviations moves the costs no further.
+/// A report further off than this many deviations teaches no more than one that is so far off.
 const FAR: f64 = 2.5;
 /// So many of them in a row, to the same side, mean that the provider counts in another way than was assumed or learned: then each
-/// cost may be off by this share.
+/// cost may be off by this share. Otherwise bounds and "at least" would be false until the costs have drifted there.
 const SHIFT: i32 = 3;
 const UNCERTAIN: f64 = 0.4;
 /// A report adds at most this, in variances, to what is known about the scatter.
@@ -27,7 +27,12 @@ const MOST_SCATTER: f64 = 25.0;
 const ASSUMED: f64 = 6.0;
 const REMEMBERED: f64 = 30.0;
 /// The bounds are this many deviations away, and three times as far before the first call.
-const WIDTH: f64 = 2.0;
+const WIDTH: f64 = 1.9;
+/// A true figure is at most so many times as much as was predicted, or as little.
+const TIMES: f64 = 8.0;
+/// What a provider may put around a request, or think behind a summary, without showing it.
+const UNSEEN: f64 = 20_000.0;
+
 /// What is assumed one of each thing costs, and how far that may be off.
 pub(crate) type Prior<'a> = &'a [(f64, f64)];
 
@@ -77,15 +82,12 @@ impl Line {
         Guess { value, variance: variance * self.scatter, width }
     }
 
-    /// One more report, of which `known` was no prediction. Returns whether the provider seems to count in another way now.
-    pub(crate) fn learn(&mut self, prior: Prior<'_>, counts: &[f64], noise: f64, known: f64, reported: f64) -> bool {
-        let surprise = |line: &Self| {
-            let guess = line.predict(counts, noise).more(known);
-            (guess, (reported - guess.value) / guess.variance.sqrt())
-        };
-        let (guess, score) = surprise(self);
-        if !score.is_finite() {
-            return false;
+    /// One more report, of which `known` was no prediction. One that cannot be true teaches nothing.
+    pub(crate) fn learn(&mut self, prior: Prior<'_>, counts: &[f64], noise: f64, known: f64, reported: f64) {
+        let guess = self.predict(counts, noise).more(known);
+        let (error, score) = (reported - guess.value, (reported - guess.value) / guess.variance.sqrt());
+        if !score.is_finite() || is_absurd(guess.value, reported) {
+            return;
         }
         self.past.push(guess.figure(Provenance::Estimated, None), reported as u64);
         self.streak = match score {
@@ -93,36 +95,34 @@ impl Line {
             far if far < -FAR => self.streak.min(0) - 1,
             _ => 0,
         };
-        let has_changed = self.streak.abs() >= SHIFT;
-        if has_changed {
+        if self.streak.abs() >= SHIFT {
             let costs = self.costs.iter_mut().zip(prior);
             costs.for_each(|((cost, deviation), (_, began))| *deviation = began.max(UNCERTAIN * *cost));
             (self.calls, self.streak, self.scatter) = (0, 0, 1.0);
         }
-        let (guess, score) = surprise(self);
-        let (error, claimed) = (reported - guess.value, guess.variance / self.scatter);
-        let step = error * (FAR / score.abs()).min(1.0) / claimed;
+        let variance = self.predict(counts, noise).variance;
+        let claimed = variance / self.scatter;
+        let gain = (FAR * variance.sqrt() / error.abs()).min(1.0) / claimed;
         for ((cost, deviation), (count, (_, began))) in self.costs.iter_mut().zip(counts.iter().zip(prior)) {
             let variance = deviation.powi(2);
-            *cost = (*cost + variance * count * step).clamp(0.0, f64::from(u32::MAX));
-            let left = variance * (1.0 - variance * count.powi(2) / claimed).max(0.0);
+            *cost = (*cost + variance * count * gain * error).clamp(0.0, f64::from(u32::MAX));
+            let left = variance * (1.0 - variance * count.powi(2) * gain).max(0.0);
             *deviation = (left + (DRIFT * began).powi(2)).sqrt();
         }
         let weight = (ASSUMED + f64::from(self.calls)).min(REMEMBERED);
         let seen = (error.powi(2) / claimed).min(MOST_SCATTER);
         self.scatter = (self.scatter * weight + seen) / (weight + 1.0);
         self.calls = self.calls.saturating_add(1);
-        has_changed
+    }
+
+    /// Whether a cost is known to within a share of it.
+    pub(crate) fn knows(&self, cost: usize, share: f64) -> bool {
+        self.costs.get(cost).is_some_and(|(cost, deviation)| *deviation < share * cost)
     }
 
     /// Whether its last predictions were as good as counting: at least five, each right to the token.
     pub(crate) fn counts(&self) -> bool {
         self.past.counts()
-    }
-
-    /// Whether it has learned anything.
-    pub(crate) fn has_learned(&self) -> bool {
-        self.calls > 0
     }
 
     /// How good its last predictions were.
@@ -135,12 +135,6 @@ impl Guess {
     /// The same with something that is known.
     pub(crate) fn more(self, known: f64) -> Self {
         Self { value: self.value + known, ..self }
-    }
-
-    /// The sum of two.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        let (value, variance) = (self.value + other.value, self.variance + other.variance);
-        Self { value, variance, width: self.width.max(other.width) }
     }
 
     /// The figure: at least 1, and at most `most`, if something is.
@@ -156,6 +150,11 @@ impl Guess {
         let high = within((self.value + half).ceil()).max(value);
         Figure::new().value(value).provenance(provenance).low(low).high(high)
     }
+}
+
+/// Whether a figure is so far from what was predicted that it cannot be true.
+pub(crate) fn is_absurd(predicted: f64, reported: f64) -> bool {
+    reported == 0.0 || reported > TIMES * predicted + UNSEEN || TIMES * (reported + 1.0) < predicted
 }
 
 #[cfg(test)]
@@ -203,9 +202,12 @@ mod tests {
     #[test]
     fn three_reports_far_off_to_the_same_side_are_another_way_of_counting_which_is_learned_at_once() {
         let mut line = taught(20, |count| count + 3.0);
-        let changed = [(); 4].map(|()| line.learn(&PRIOR, &[200.0, 1.0], 2.0, 0.0, 270.0));
-        assert_eq!(changed, [false, false, true, false]);
-        assert!((line.predict(&[200.0, 1.0], 2.0).value - 270.0).abs() < 15.0);
+        let mut teach = || {
+            line.learn(&PRIOR, &[200.0, 1.0], 2.0, 0.0, 270.0);
+            line.predict(&[200.0, 1.0], 2.0).value
+        };
+        let values = [(); 4].map(|()| teach());
+        assert!(values[1] < 220.0 && (values[3] - 270.0).abs() < 15.0, "{values:?}");
     }
 
     #[test]

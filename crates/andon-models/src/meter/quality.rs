@@ -29,8 +29,6 @@ pub struct Accuracy {
     pub first_input: Option<Quality>,
     /// It thinks without showing it: a cut call's output has only bounds.
     pub hides_reasoning: bool,
-    /// The provider seemed to count differently at one of the last calls: it may have another tokenizer.
-    pub tokenizer_changed: bool,
 }
 
 /// How good the last estimates were. Shares, not percent.

@@ -16,30 +16,22 @@ use andon_runtime::{Anchor, AnchorSetup, ModelRequest};
 
 use super::Reported;
 use super::count::{Tally, tally, tally_one};
-use super::family::{Family, Vocabulary};
+use super::family::Family;
 
 /// A request, counted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked {
-    /// It continues a call that was reported.
-    Next {
-        /// What that call read, and what its answer adds.
-        known: f64,
-        /// See [`next_prior`].
-        counts: [f64; 5],
-        /// The variance that no learning takes away.
-        noise: f64,
-        /// The variance of what may be otherwise than `known` says: an answer that was not all shown, a setup that may have changed.
-        /// If there is any, the call teaches nothing.
-        doubt: f64,
-    },
-    /// It does not.
-    First {
-        /// See [`first_prior`].
-        counts: [f64; 6],
-        /// The variance that no learning takes away.
-        noise: f64,
-    },
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    /// Whether it continues a call that was reported.
+    pub(crate) continues: bool,
+    /// What that call read, and what its answer adds.
+    pub(crate) known: f64,
+    /// What is counted: see [`prior`].
+    pub(crate) counts: [f64; 6],
+    /// The variance that no learning takes away.
+    pub(crate) noise: f64,
+    /// The variance of what may be otherwise than `known` says: an answer that was not all shown, a setup that may have changed.
+    /// If there is any, the call teaches nothing.
+    pub(crate) doubt: f64,
 }
 
 impl Asked {
@@ -66,44 +58,45 @@ impl Asked {
             _ => return None,
         };
         let Some(answer) = request.history.get(anchor.messages) else {
-            let same = Self::Next { known: read as f64, counts: [0.0; 5], noise: 1.0, doubt: changed };
+            let same = Self { continues: true, known: read as f64, noise: 1.0, doubt: changed, ..Self::default() };
             return (request.history.len() == anchor.messages).then_some(same);
         };
-        let calls = answer.calls().count();
+        let (text, messages, images) = said(family, request, anchor.messages + 1);
         let thought = reasoning.unwrap_or(0).min(written);
-        let since = || request.history.iter().skip(anchor.messages + 1);
-        let texts: Vec<Cow<'_, str>> = since().map(|message| text_of(message)).collect();
-        let new = tally(family.vocabulary, texts.iter().map(Cow::as_ref));
-        let images: f64 = since().map(|message| images_in(message)).sum();
-        let (again, unshown) = read_again(family, written - thought, answer, calls);
+        let (again, unshown) = read_again(family, written - thought, answer);
+        let thinks = answer.parts.iter().any(|part| matches!(part, Part::Thinking { .. }));
         // If nobody says how much of the answer was thought, all of it may have been, and none of that is read again.
-        let hidden = if reasoning.is_none() && thinks(answer) { 0.5 * written as f64 } else { 0.0 };
-        let (after_calls, after_text) = if calls > 0 { (thought as f64, 0.0) } else { (0.0, thought as f64) };
-        Some(Self::Next {
-            known: read as f64 + again,
-            counts: [new.total(), texts.len() as f64, images, after_calls, after_text],
-            noise: 4.0
-                + (0.03 * new.total()).powi(2)
-                + (0.01 * (read as f64 + again)).powi(2)
-                + (0.3 * thought as f64).powi(2)
-                + image_noise(images)
-                + new.doubt,
+        let hidden = if reasoning.is_none() && thinks { 0.5 * written as f64 } else { 0.0 };
+        let (known, thought) = (read as f64 + again, thought as f64);
+        let share = (0.03 * text.total()).powi(2) + (0.01 * known).powi(2) + (0.3 * thought).powi(2);
+        Some(Self {
+            continues: true,
+            known,
+            counts: [text.total(), 0.0, messages, 0.0, images, thought],
+            noise: 4.0 + share + image_noise(images) + text.doubt,
             doubt: hidden.powi(2) + unshown + changed,
         })
     }
 
     fn first(family: Family, request: &ModelRequest) -> Self {
-        let messages: Vec<Cow<'_, str>> = request.history.iter().map(|message| text_of(message)).collect();
         let (system, offered) = setup(family, request);
-        let text = system.plus(tally(family.vocabulary, messages.iter().map(Cow::as_ref)));
-        let images = request.history.iter().map(|message| images_in(message)).sum();
+        let (text, messages, images) = said(family, request, 0);
+        let text = system.plus(text);
         let some = if request.tools.is_empty() { 0.0 } else { 1.0 };
         let share = (0.05 * text.total()).powi(2) + (0.2 * offered.total()).powi(2);
-        Self::First {
-            counts: [text.total(), offered.total(), messages.len() as f64, some, images, 1.0],
+        Self {
+            counts: [text.total(), offered.total(), messages, some, images, 0.0],
             noise: 9.0 + share + image_noise(images) + text.doubt + offered.doubt,
+            ..Self::default()
         }
     }
+}
+
+/// What is assumed of a request: one token of text, one of the tools' JSON, one message, tools at all, one image, and one token of the
+/// thinking in the answer that is continued: many providers show it to the model again.
+pub(crate) fn prior(family: Family) -> [(f64, f64); 6] {
+    let token = if family.is_own() { (1.0, 0.05) } else { (family.token.0, 0.15) };
+    [token, (0.85, 0.3), (8.0, 4.0), (30.0, 150.0), (500.0, 400.0), (0.7, 0.6)]
 }
 
 /// The instructions and the tools, counted.
@@ -117,23 +110,12 @@ fn setup(family: Family, request: &ModelRequest) -> (Tally, Tally) {
     (system, tally(family.vocabulary, tools.iter().map(String::as_str)))
 }
 
-/// What is assumed of what has come since a reported call: one token, one message, one image, and one token of that call's thinking
-/// after which tools were called, or none were. Most providers show a model again what it thought while it works with tools.
-pub(crate) fn next_prior(family: Family) -> [(f64, f64); 5] {
-    [token(family), (8.0, 4.0), (500.0, 400.0), (1.0, 0.6), (0.0, 0.3)]
-}
-
-/// What is assumed of a request without one: one token of text, one of the tools' JSON, one message, tools at all, one image, and the
-/// request itself.
-pub(crate) fn first_prior(family: Family) -> [(f64, f64); 6] {
-    [token(family), (0.85, 0.3), (4.0, 2.0), (30.0, 150.0), (500.0, 400.0), (5.0, 5.0)]
-}
-
-fn token(family: Family) -> (f64, f64) {
-    match family.vocabulary {
-        Vocabulary::Own(_) => (1.0, 0.05),
-        Vocabulary::Mixed => (family.token.0, 0.15),
-    }
+/// The text of the messages from an index on, counted, how many those are, and how many images they have.
+fn said(family: Family, request: &ModelRequest, from: usize) -> (Tally, f64, f64) {
+    let messages = || request.history.iter().skip(from);
+    let texts: Vec<Cow<'_, str>> = messages().flat_map(|message| texts(message)).collect();
+    let images = messages().map(|message| images_in(message)).sum();
+    (tally(family.vocabulary, texts.iter().map(Cow::as_ref)), messages().count() as f64, images)
 }
 
 /// An image costs anything from a hundred to two thousand tokens.
@@ -144,21 +126,18 @@ fn image_noise(images: f64) -> f64 {
 /// How much of a reported answer is read again, apart from its thinking, and the variance of that. All of it, unless more was written
 /// than what is visible can explain (a call costs at most some sixty tokens around its JSON): then the rest was not shown, and is not
 /// read again, and only what is visible counts.
-fn read_again(family: Family, written: u64, answer: &Message, calls: usize) -> (f64, f64) {
-    let text = text_of(answer);
+fn read_again(family: Family, written: u64, answer: &Message) -> (f64, f64) {
     // Thinking that a model writes into its text is taken out by those who read it again.
-    let text = text.rsplit_once("</think>").map_or(&*text, |(_, after)| after);
-    let (count, written, calls) = (tally_one(family.vocabulary, text).total(), written as f64, calls as f64);
+    let texts: Vec<Cow<'_, str>> = texts(answer).collect();
+    let said = texts.iter().map(|text| text.rsplit_once("</think>").map_or(&**text, |(_, after)| after));
+    let (count, written) = (tally(family.vocabulary, said).total(), written as f64);
+    let calls = answer.calls().count() as f64;
     let most = (family.token.0 + 0.4) * count + 60.0 * calls + 24.0;
     if written <= most || images_in(answer) > 0.0 {
         return (written, 0.0);
     }
     let visible = family.token.0 * count + 12.0 * calls + 4.0;
     (visible, (0.5 * (most - visible)).powi(2))
-}
-
-fn thinks(answer: &Message) -> bool {
-    answer.parts.iter().any(|part| matches!(part, Part::Thinking { .. }))
 }
 
 fn images_in(message: &Message) -> f64 {
@@ -175,13 +154,14 @@ fn images_in(message: &Message) -> f64 {
 
 /// How many tokens the largest message of a request may have: a token has at least one byte, and an image two thousand tokens at most.
 pub(crate) fn largest_message(request: &ModelRequest) -> u64 {
-    let most = |message: &Message| text_of(message).len() as u64 + 2_000 * images_in(message) as u64;
+    let bytes = |message: &Message| texts(message).map(|text| text.len() as u64).sum::<u64>();
+    let most = |message: &Message| bytes(message) + 2_000 * images_in(message) as u64;
     request.history.iter().map(|message| most(message)).max().unwrap_or(0)
 }
 
-/// All words of a message: what is said, called and returned.
-fn text_of(message: &Message) -> Cow<'_, str> {
-    let words = message.parts.iter().filter_map(|part| match part {
+/// What is said, called and returned in a message. Long texts are not copied.
+fn texts(message: &Message) -> impl Iterator<Item = Cow<'_, str>> {
+    message.parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(Cow::Borrowed(text.as_str())),
         Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
         Part::ToolResult(result) => Some(match result.content.as_slice() {
@@ -192,11 +172,5 @@ fn text_of(message: &Message) -> Cow<'_, str> {
         Part::Thinking { .. } | Part::Image(_) => None,
         #[cfg(not(andon_whole))]
         _ => None,
-    });
-    let words: Vec<Cow<'_, str>> = words.collect();
-    match <[_; 1]>::try_from(words) {
-        // Most messages have one part, and some are long: those are not copied.
-        Ok([text]) => text,
-        Err(words) => Cow::Owned(words.join("\n")),
-    }
+    })
 }

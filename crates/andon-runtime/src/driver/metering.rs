@@ -50,7 +50,7 @@ pub(crate) struct Metered {
     /// The exact model, once it is known.
     pub(crate) model: Option<String>,
     /// The answer is not as the model wrote it, so no figure of its output can be had from its text.
-    is_changed: bool,
+    answer_changed: bool,
 }
 
 /// A model's meter. One that panics counts as absent.
@@ -81,13 +81,13 @@ impl Metered {
     /// `None` if the model has no meter.
     pub(crate) fn of(model: &dyn Model, request: &ModelRequest) -> Option<Box<Self>> {
         let meter = meter_of(model)?;
-        Some(Box::new(Self { meter, request: request.clone(), model: None, is_changed: false }))
+        Some(Box::new(Self { meter, request: request.clone(), model: None, answer_changed: false }))
     }
 
     /// Reads the exact model, and whether a layer changed the answer.
     pub(crate) fn look_at(&mut self, answer: &dyn Answer) {
         self.model = Answerer::new(answer.model(), None).model.as_deref().map(str::to_owned);
-        self.is_changed = answer.is_changed();
+        self.answer_changed = answer.is_changed();
     }
 
     fn sighting<'a>(&'a self, answer: &'a [Part], ended: bool, times: Times) -> MeteredCall<'a> {
@@ -111,7 +111,7 @@ impl Metered {
         };
         let without = |known| if end == CallEnd::Whole { Used::whole(known) } else { Used::cut(known) };
         match catch_unwind(AssertUnwindSafe(estimate)) {
-            Ok(used) if self.is_changed => without(used.delivered.output(known.output).reasoning(known.reasoning)),
+            Ok(used) if self.answer_changed => without(used.delivered.output(known.output).reasoning(known.reasoning)),
             Ok(used) => used,
             // A meter that panics has nothing to add.
             Err(_) => without(known),
@@ -127,7 +127,7 @@ impl Metered {
         times: Times,
         reported: Usage,
     ) {
-        if self.is_changed {
+        if self.answer_changed {
             return;
         }
         let (message, learning) = (Arc::clone(message), live.learning());
@@ -171,7 +171,7 @@ impl Metered {
     /// Makes this call the one that later calls of the conversation are measured from, if the provider reported what it
     /// read and wrote, and the conversation has what it wrote.
     pub(crate) fn set_anchor(&self, session: &SessionCore, agent: &AgentCore, usage: Usage) {
-        if is_reported(&usage) && !self.is_changed {
+        if is_reported(&usage) && !self.answer_changed {
             let (messages, answered_by) = (self.request.history.len(), self.model.as_deref().map(Arc::from));
             session.add_anchor(agent.asked(), Anchor { usage, messages, answered_by, setup: AnchorSetup::Same });
         }

@@ -10,6 +10,7 @@ use andon_core::answer::{Answerer, CallHead, Kind, MarkKind, Piece, written};
 use andon_core::cancel::Reason;
 use andon_core::event::Event;
 use andon_core::id::CallId;
+use andon_core::message::Part;
 use andon_core::outcome::ModelStop;
 use andon_core::time::Stamp;
 use andon_core::usage::{Awaited, Figure, Usage, Used, fewest_tokens};
@@ -312,23 +313,31 @@ impl Reading {
     /// must have. Many providers report only at the end.
     fn at_least(&mut self, live: &Live) -> u64 {
         let answer = live.with_log(|log| written(log.answer()));
-        let (reported, times) = (self.usage(), self.times(live.now()));
+        let reported = self.usage();
         let written = reported.output.at_least().max(fewest_tokens(&answer));
         let known = reported.read().at_least().saturating_add(written);
-        let (Some(metered), Some(budget)) = (&mut self.metered, &mut self.budget) else { return known };
+        known.max(self.estimated(&answer, reported, live.now()).unwrap_or(0))
+    }
+
+    /// How many tokens the call's meter counts by now. `None` if there is no meter.
+    fn estimated(&mut self, answer: &[Part], reported: Usage, now: Stamp) -> Option<u64> {
+        let times = self.times(now);
+        let (metered, budget) = (self.metered.as_mut()?, self.budget.as_mut()?);
         if let Some(answer) = self.answer.as_deref() {
             metered.look_at(answer);
         }
-        let input = if reported.input == Figure::UNKNOWN { budget.input } else { reported.input };
-        let billed = metered.estimate(&answer, CallEnd::Cut, times, reported.input(input).running()).billed;
+        let is_reported = reported.input != Figure::UNKNOWN;
+        // An estimate of the input stays the same while the answer grows.
+        let known = if is_reported { reported } else { reported.input(budget.input) };
+        let billed = metered.estimate(answer, CallEnd::Cut, times, known.running()).billed;
         budget.input = billed.input;
         // What a provider adds to a request or leaves out of it is not seen, so half of an estimate counts. Its lower bound would let
         // everything through at a server that may drop the beginning of a conversation.
-        let read = match (reported.input == Figure::UNKNOWN, billed.read()) {
-            (true, Figure { value: Some(value), .. }) => value / 2,
+        let read = match (is_reported, billed.read()) {
+            (false, Figure { value: Some(value), .. }) => value / 2,
             (_, read) => read.at_least(),
         };
-        known.max(read.saturating_add(billed.output.at_least()))
+        Some(read.saturating_add(billed.output.at_least()))
     }
 
     fn head(&self, index: usize) -> Option<&Arc<CallHead>> {
