@@ -34,7 +34,7 @@ struct Write {
 }
 
 struct Inner {
-    memory: MemoryJournal,
+    memory: Arc<MemoryJournal>,
     probe: Option<Arc<dyn Probe>>,
     delay: Option<Duration>,
     /// If it is shared with other processes.
@@ -80,6 +80,7 @@ impl TestJournal {
     }
 
     fn build(memory: MemoryJournal, probe: Option<Arc<dyn Probe>>, delay: Option<Duration>) -> Self {
+        let memory = Arc::new(memory);
         Self { inner: Arc::new(Inner { memory, probe, delay, lease: None, state: Mutex::default() }) }
     }
 
@@ -90,13 +91,25 @@ impl TestJournal {
         lease.hold_until(HELD);
         let Inner { memory, probe, delay, .. } = &*self.inner;
         let inner = Inner {
-            memory: memory.snapshot(),
+            memory: Arc::clone(memory),
             probe: probe.clone(),
             delay: *delay,
             lease: Some(Arc::new(lease)),
             state: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The same record as another process sees it, which has a quick disk.
+    #[must_use]
+    pub fn of_another_process(&self) -> Self {
+        let memory = Arc::clone(&self.inner.memory);
+        Self { inner: Arc::new(Inner { memory, probe: None, delay: None, lease: None, state: Mutex::default() }) }
+    }
+
+    /// Tells whoever drives runs that these are others' now.
+    pub fn tell_lost(&self, runs: &[RunId]) {
+        self.inner.lease.iter().flat_map(|lease| lease.holders()).for_each(|holder| holder.runs_are_lost(runs));
     }
 
     /// The lease is over, and nobody is told.

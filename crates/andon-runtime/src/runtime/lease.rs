@@ -34,6 +34,8 @@ impl LeaseHolder for RuntimeCore {
 
     fn runs_are_lost(&self, runs: &[RunId]) {
         for live in runs.iter().filter_map(|run| self.registry.find(run)) {
+            // The gate is closed at once; the driver hears of the rest when it is its turn.
+            live.pull_behind_the_fence();
             live.writes_failed(JournalError::Owned { by: "it has taken the run over".into() });
         }
     }

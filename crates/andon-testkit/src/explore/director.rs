@@ -11,11 +11,13 @@ use andon_runtime::core::outcome::Ending;
 use andon_runtime::{Cancel, GateCounts, JournalError, Observer, Probe, Reply, Run, RunId, Session, ShownFact};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::mode::{Mode, is_drivers};
 use super::panics::PLANTED;
 use super::strays::Strays;
 use super::watched::ModelCalls;
+use super::world::World;
 use crate::journal::TestJournal;
 use crate::tools::ToolLog;
 
@@ -39,7 +41,7 @@ pub(super) struct Pull {
 /// What has passed the gates of all runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Passed {
-    gates: Vec<GateCounts>,
+    gates: Vec<(RunId, GateCounts)>,
     model_calls: usize,
     tools_started: usize,
 }
@@ -63,6 +65,9 @@ struct Observed {
     harder: Option<Reply>,
     /// What had passed when the lease was over.
     at_the_fence: Option<Passed>,
+    /// The runs that another process has taken over.
+    taken: Vec<RunId>,
+    taken_at: Option<Instant>,
     /// Whether the request was said to be durable.
     recorded: bool,
     panic_is_due: bool,
@@ -156,7 +161,8 @@ impl Director {
             let state = self.state.lock();
             (state.runs.clone(), state.tools.clone())
         };
-        let gates = runs.iter().map(|run| run.passed()).filter(|gates| *gates != GateCounts::default()).collect();
+        let gates = runs.iter().map(|run| (run.id().clone(), run.passed()));
+        let gates = gates.filter(|(_, gates)| *gates != GateCounts::default()).collect();
         Passed { gates, model_calls: self.model_calls.calls(), tools_started: tools.started() }
     }
 
@@ -286,6 +292,10 @@ impl Director {
             }
             Mode::PanicTool | Mode::PanicHook | Mode::PanicDriver => self.panic(),
             Mode::LeaseOver => self.end_lease(),
+            Mode::TakenOver => {
+                self.end_lease();
+                self.take_over();
+            }
         }
     }
 
@@ -301,6 +311,11 @@ impl Director {
                 self.make_room();
             }
             Mode::LeaseOver => self.journal(TestJournal::tell_lease_is_over),
+            Mode::TakenOver => {
+                let taken = self.taken();
+                self.journal(|journal| journal.tell_lost(&taken));
+                self.renew_lease();
+            }
             _ => {}
         }
     }
@@ -309,6 +324,30 @@ impl Director {
         self.journal(TestJournal::end_lease);
         let passed = self.passed_by_now();
         self.state.lock().at_the_fence = Some(passed);
+    }
+
+    fn take_over(&self) {
+        let journal = self.state.lock().journal.clone();
+        let taken = journal.map_or_else(Vec::new, |journal| World::take_over(&journal));
+        let mut state = self.state.lock();
+        (state.taken, state.taken_at) = (taken, Some(Instant::now()));
+    }
+
+    /// The runs that another process has taken over.
+    pub(super) fn taken(&self) -> Vec<RunId> {
+        self.state.lock().taken.clone()
+    }
+
+    /// When that was.
+    pub(super) fn taken_at(&self) -> Option<Instant> {
+        self.state.lock().taken_at
+    }
+
+    /// How each of the caller's runs has ended, as its handle says.
+    pub(super) fn endings(&self) -> Vec<(RunId, Option<Arc<Ending>>)> {
+        let runs = self.state.lock().runs.clone();
+        let ending = |run: &Run| run.try_outcome().map(|outcome| Arc::clone(&outcome.ending));
+        runs.iter().map(|run| (run.id().clone(), ending(run))).collect()
     }
 
     /// The lease is held again.
@@ -390,6 +429,13 @@ impl Observer for Director {
                 "P9: a run whose end nobody could see was not in progress: a cancel would have hit the next one",
             );
         }
+    }
+}
+
+impl Passed {
+    /// Only what these runs have passed.
+    pub(super) fn of(&self, runs: &[RunId]) -> Vec<(RunId, GateCounts)> {
+        self.gates.iter().filter(|(run, _)| runs.contains(run)).cloned().collect()
     }
 }
 

@@ -134,7 +134,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
     let broken = &mut played.violations;
     let journal = world.journal.durable();
     world.director.off();
-    broken.extend(check_fence(world));
+    broken.extend(check_fence(world, mode));
     world.director.renew_lease();
     let open = world.director.model_calls.open();
     if open > 0 {
@@ -148,6 +148,7 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
         broken.push(format!("P5: {} processes are still alive", world.tools.processes()));
     }
     broken.extend(mode.and_then(|mode| check_gate(world, &journal, mode)));
+    let taken = world.director.taken();
     for (number, run) in journal.run_ids().iter().enumerate() {
         let stored = journal.stored(run).unwrap_or_default();
         broken.extend(check_stored(&stored).into_iter().map(|text| format!("{run}: {text}")));
@@ -163,17 +164,25 @@ async fn after_all(script: &Script, world: &World, mode: Option<Mode>) -> Played
         let ending = ending(&stored);
         let pull = world.director.pull().filter(|pull| pull.reply.run_id() == run);
         let expected = world.director.plan().expected.get(number).cloned().flatten();
-        broken.extend(check_ending(mode, pull.as_ref(), ending.as_deref(), expected.as_deref()));
+        if !taken.contains(run) {
+            broken.extend(check_ending(mode, pull.as_ref(), ending.as_deref(), expected.as_deref()));
+        }
         if let Some(pull) = pull {
             broken.extend(check_recorded(&pull.reply).await);
             broken.extend(check_requests(world, &pull, &stored));
         }
         played.endings.push(ending);
     }
-    broken.extend(world.witness.check(&journal, |run, record| world.is_earlier(run, record)));
-    broken.extend(world.witness.check_addenda(&journal));
-    broken.extend(check_readers(world, &journal).await);
-    broken.extend(check_tools(world, &journal, mode));
+    let excused = |run: &RunId, record: &Record| world.is_earlier(run, record) || taken.contains(run);
+    broken.extend(world.witness.check(&journal, excused));
+    broken.extend(world.witness.check_addenda(&journal, &taken));
+    broken.extend(check_readers(script, world, &journal).await);
+    if taken.is_empty() {
+        broken.extend(check_tools(world, &journal, mode));
+    } else {
+        broken.extend(check_no_rerun(world));
+        broken.extend(check_taken(world, &journal));
+    }
     broken.extend(world.checks.run(&journal, false).await);
     broken.extend(go_on(world, &world.runtime).await);
     played.story = story(&journal);
@@ -201,9 +210,12 @@ fn check_gate(world: &World, journal: &MemoryJournal, mode: Mode) -> Option<Stri
 }
 
 /// P1: behind the fence no piece, no tool, no model call.
-fn check_fence(world: &World) -> Option<String> {
+fn check_fence(world: &World, mode: Option<Mode>) -> Option<String> {
     let (then, now) = world.director.at_the_fence()?;
-    (then != now).then(|| format!("P1: passed when the lease was over {then:?}, in the end {now:?}"))
+    let taken = world.director.taken();
+    // The others go on once the lease is held again.
+    let is_same = if mode == Some(Mode::TakenOver) { then.of(&taken) == now.of(&taken) } else { then == now };
+    (!is_same).then(|| format!("P1: passed when the lease was over {then:?}, in the end {now:?}"))
 }
 
 /// P1: how soon a run settles depends on nothing that it was waiting for.
@@ -241,7 +253,11 @@ fn check_ending(
             *ending == Ending::Cancelled { reason: Reason::Requested } || Some(ending) == expected
         }
         (_, Some(ReplyKind::TooLate { outcome })) => *ending == **outcome,
-        (Some(Mode::LeaseOver), _) if *ending == (Ending::Cancelled { reason: Reason::OwnerLost }) => true,
+        (Some(Mode::LeaseOver | Mode::TakenOver), _)
+            if *ending == (Ending::Cancelled { reason: Reason::OwnerLost }) =>
+        {
+            true
+        }
         // Nobody is left to stop it or to approve: it ends by itself, or the explorer shuts it down.
         (Some(Mode::DropHandles), None) => {
             let by_itself = matches!(ending, Ending::Completed { .. } | Ending::Cancelled { reason: Reason::Shutdown });
@@ -280,7 +296,7 @@ fn ending(stored: &JournaledRun) -> Option<Arc<Ending>> {
 }
 
 /// P3: what readers saw live is what the journal shows, and what is stored.
-async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
+async fn check_readers(script: &Script, world: &World, journal: &MemoryJournal) -> Vec<String> {
     let mut broken = Vec::new();
     for run in journal.run_ids() {
         let Ok(Some(mut feed)) = world.runtime.feed(&run, Cursor::default()).await else {
@@ -293,9 +309,31 @@ async fn check_readers(world: &World, journal: &MemoryJournal) -> Vec<String> {
         };
         broken.extend(check_feed(&told).into_iter().map(|text| format!("{run}: {text}")));
         let seen = world.seen.lock().iter().find(|seen| &*seen.run == run.as_str()).cloned();
+        if let (true, Some(at)) = (world.director.taken().contains(&run), world.director.taken_at()) {
+            broken.extend(compare_taken(script, world, seen, at).await);
+            continue;
+        }
         broken.extend(seen.and_then(|seen| compare(&seen, &told)).map(|text| format!("{run}: {text}")));
     }
     broken
+}
+
+/// What a reader saw of a run that was taken over is kept as after a crash at that moment.
+async fn compare_taken(script: &Script, world: &World, seen: Option<ReaderLog>, at: Instant) -> Option<String> {
+    let seen = seen?;
+    let before = seen.items.iter().map(|(shown, _)| *shown).filter(|shown| *shown <= at);
+    let up_to = if script.disk.is_some() { before.max().unwrap_or(at) } else { at };
+    compare_after_crash(&world.runtime, &seen, up_to).await
+}
+
+/// P10: whoever has a handle on a run that was taken over is told the end that is on record.
+fn check_taken(world: &World, journal: &MemoryJournal) -> Vec<String> {
+    let (taken, told) = (world.director.taken(), world.director.endings());
+    let wrong = told.into_iter().filter(|(run, _)| taken.contains(run)).filter_map(|(run, told)| {
+        let on_record = ending(&journal.stored(&run).unwrap_or_default());
+        (told != on_record).then(|| format!("P10: {run}: a handle says {told:?}, on record is {on_record:?}"))
+    });
+    wrong.collect()
 }
 
 /// A reader that read to the end has seen exactly what the journal shows; one that left early has seen the beginning of it.

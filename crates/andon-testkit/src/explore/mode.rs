@@ -40,6 +40,8 @@ pub enum Mode {
     DiskFullThenPull,
     /// The process's lease is over, because it does not hear from a journal that it shares; a little later it is told.
     LeaseOver,
+    /// The lease is over, and another process takes over every run at work; a little later this one hears of it.
+    TakenOver,
 }
 
 impl Mode {
@@ -60,6 +62,7 @@ impl Mode {
         Self::PullOnFullDisk,
         Self::DiskFullThenPull,
         Self::LeaseOver,
+        Self::TakenOver,
     ];
 
     /// Its name in reports.
@@ -80,12 +83,18 @@ impl Mode {
             Self::PullOnFullDisk => "pull on a full disk",
             Self::DiskFullThenPull => "disk full, then pull",
             Self::LeaseOver => "lease over",
+            Self::TakenOver => "taken over",
         }
     }
 
     /// Whether the process dies.
     pub(super) fn is_crash(self) -> bool {
         matches!(self, Self::Crash | Self::PullThenCrash)
+    }
+
+    /// Whether the journal is shared with other processes.
+    pub(super) fn shares_the_journal(self) -> bool {
+        matches!(self, Self::LeaseOver | Self::TakenOver)
     }
 
     /// Whether nothing can be written for a while.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use andon_runtime::core::event::Event;
@@ -71,7 +73,7 @@ pub(super) struct ReaderLog {
 impl World {
     pub(super) fn new(director: Arc<Director>, script: &Script) -> Self {
         let probe = Arc::clone(&director) as Arc<dyn Probe>;
-        let shares = director.plan().stop.is_some_and(|(_, mode)| mode == super::Mode::LeaseOver);
+        let shares = director.plan().stop.is_some_and(|(_, mode)| mode.shares_the_journal());
         let journal = match script.disk {
             None => TestJournal::new(MemoryJournal::new(), Some(Arc::clone(&probe))),
             Some(delay) => TestJournal::slow(Some(Arc::clone(&probe)), delay),
@@ -308,6 +310,15 @@ impl World {
     pub(super) fn is_earlier(&self, run: &RunId, record: &Record) -> bool {
         let seed = Process::Earlier.seed(self.seed);
         run.as_str().starts_with(&format!("run-{seed}-")) && record.epoch == 1
+    }
+
+    /// Lets another process take over every run at work. Nothing that it does takes time.
+    pub(super) fn take_over(journal: &TestJournal) -> Vec<RunId> {
+        let other = runtime(&journal.of_another_process(), None, Vec::new(), 0, Process::Next);
+        let recovered = pin!(async move { other.recover().await }).poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Ok(recovered)) = recovered else { return Vec::new() };
+        let settled = recovered.into_iter().filter(|recovered| recovered.fate.ending().is_some());
+        settled.map(|recovered| recovered.run).collect()
     }
 
     /// The runtime of the process after a crash.
