@@ -143,6 +143,16 @@ mod tests {
     }
 
     #[test]
+    fn a_reported_zero_gives_no_bounds_to_a_figure_that_has_none() {
+        let plain = Figure { value: Some(7), provenance: Provenance::Estimated, low: None, high: None };
+        for bare in [Figure::UNKNOWN, plain] {
+            for sum in [bare.plus(Figure::reported(0)), Figure::reported(0).plus(bare)] {
+                assert_eq!(sum, bare);
+            }
+        }
+    }
+
+    #[test]
     fn a_reported_zero_adds_nothing_to_what_is_less_certain() {
         let guess = Figure { value: Some(7), provenance: Provenance::Estimated, low: Some(5), high: Some(9) };
         for sum in [guess.plus(Figure::reported(0)), Figure::reported(0).plus(guess)] {
