@@ -23,10 +23,12 @@ pub(super) async fn a_stale_writer_is_refused_once_the_run_was_claimed(subject: 
 pub(super) async fn a_batch_of_a_newer_epoch_is_refused_unless_it_takes_the_run_over(subject: Subject) {
     let mut owner = Story::open("r", &subject).await;
     for epoch in [2, 5, Epoch::MAX] {
-        let mut newer = as_owner(&owner, epoch);
-        let entries = [newer.quieted(), newer.settled()];
-        let refused = newer.give(subject.journal(), entries).await;
-        assert_eq!(refused, Err(JournalError::Fenced { ours: epoch, owner: 1 }));
+        for ends in [false, true] {
+            let mut newer = as_owner(&owner, epoch);
+            let next = if ends { newer.settled() } else { newer.quieted() };
+            let refused = newer.give(subject.journal(), [next]).await;
+            assert_eq!(refused, Err(JournalError::Fenced { ours: epoch, owner: 1 }), "with its end: {ends}");
+        }
         owner.go_on(&subject).await;
     }
     assert_eq!(subject.stored(&owner).await.epoch, 1);
