@@ -153,7 +153,10 @@ impl Director {
     /// What had passed when the lease was over, and what has passed by now.
     pub(super) fn at_the_fence(&self) -> Option<(Passed, Passed)> {
         let then = self.state.lock().at_the_fence.clone()?;
-        Some((then, self.passed_by_now()))
+        let mut now = self.passed_by_now();
+        // What a run had passed that was not known then, nobody can say.
+        now.gates.retain(|(run, _)| then.gates.iter().any(|(known, _)| known == run));
+        Some((then, now))
     }
 
     fn passed_by_now(&self) -> Passed {
@@ -161,8 +164,7 @@ impl Director {
             let state = self.state.lock();
             (state.runs.clone(), state.tools.clone())
         };
-        let gates = runs.iter().map(|run| (run.id().clone(), run.passed()));
-        let gates = gates.filter(|(_, gates)| *gates != GateCounts::default()).collect();
+        let gates = runs.iter().map(|run| (run.id().clone(), run.passed())).collect();
         Passed { gates, model_calls: self.model_calls.calls(), tools_started: tools.started() }
     }
 
