@@ -34,7 +34,8 @@ def one_user_stops_their_run_in_another_program_while_the_run_of_another_user_go
     person.stop()
     person.wait_for("[data-cut]")
     person.picture("mounted-stopped")
-    assert outer.ask(bob, "GET", f"/v1/runs/{begun}")["state"] == "running"
+    of_bob = outer.ask(bob, "GET", f"/v1/runs/{begun}")
+    assert of_bob["state"] == "running", of_bob
     # Once she has signed out elsewhere, the page ends what it reads and leads to the sign-in; nothing of hers is left for Bob.
     person.type(person.wait_for("textarea"), "a secret of Ada")
     person.open("#/")
