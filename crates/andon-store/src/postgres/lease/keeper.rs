@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::alive::{Alive, dead};
+use super::alive::{Alive, dead, forget};
 use super::beat::{Answer, Replica};
 use crate::postgres::server::{Fault, Link, PostgresAddress, PostgresError, refused};
 use crate::record::{HashMap, Trouble};
@@ -138,7 +138,7 @@ impl Heart {
         let mut link = Link::open(&self.address, &self.name()).await?;
         let dead = dead();
         if !dead.is_empty() {
-            self.replica.are_dead(&mut link, &dead, patience).await?;
+            forget(&self.replica.are_dead(&mut link, &dead, patience).await?);
         }
         self.link = Some(link);
         self.beat(patience).await
