@@ -150,6 +150,13 @@ impl PostgresAddress {
         &self.without_password
     }
 
+    /// The address without its password, and the password, if it has one: for a program that is given it where everybody can read it.
+    pub fn split_password(url: &str) -> Option<(String, Vec<u8>)> {
+        let address = Self::read_in(url, Surroundings::default()).ok()?;
+        let password = address.config.get_password()?.to_vec();
+        Some((address.without_password, password))
+    }
+
     /// What the user should know about how the password is looked up, if that goes wrong.
     pub fn warning(&self) -> Option<String> {
         self.passfile.as_ref().and_then(Passfile::warning)
@@ -259,6 +266,8 @@ mod tests {
             let address = PostgresAddress::read(url).unwrap();
             assert_eq!(address.without_password(), expected, "{url}");
             assert!(!format!("{address:?}").contains("secret"));
+            assert_eq!(PostgresAddress::split_password(url), Some((expected.to_owned(), b"secret".to_vec())), "{url}");
+            assert_eq!(PostgresAddress::split_password(expected), None);
         }
     }
 
