@@ -98,7 +98,7 @@ mod tests {
         std::fs::write(&file, "b:5433:app:ada:second\nlocalhost:*:*:*:socket\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         for (url, expected) in [
-            ("postgres://ada@a,b:5432,5433/app", Some("second")),
+            ("postgres://ada@a:5432,b:5433/app", Some("second")),
             ("postgres://ada@a,b:5432/app", None),
             ("postgres://ada@%2Frun%2Fpostgresql/app", Some("socket")),
             ("postgres://eve@b:5433/app", None),
