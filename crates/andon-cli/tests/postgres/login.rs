@@ -105,3 +105,21 @@ fn a_password_comes_from_the_address_a_variable_or_a_file() {
     let told = is_in(&Shared::new().url, &variable);
     assert!(told.starts_with("warning: the password file ") && told.lines().count() == 1, "{told}");
 }
+
+#[test]
+fn a_user_who_may_only_read_reads_and_is_told_what_is_missing_to_write() {
+    let db = Shared::new();
+    db.run(&["run", "--instant", "--session", "otter", "hello"]);
+    let schema = db.url.rsplit('=').next().unwrap();
+    let reader = format!("reader_of_{schema}");
+    sql(&format!(
+        "CREATE ROLE {reader} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {reader}; GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader}"
+    ));
+    let own = format!("{}?schema={schema}", url_of(&reader, "postgres"));
+    for read in [&["runs"][..], &["sessions"], &["history", "otter"], &["export", "otter"], &["keys", "list"]] {
+        let ended = Program::run(&[read, &["--db", &own]].concat());
+        assert_eq!(ended.code, Some(0), "{read:?}: {}", ended.stderr);
+    }
+    let why = Program::run(&["run", "--instant", "hello", "--db", &own]).stderr;
+    assert!(why.contains("permission denied") && why.contains("grant it what is missing"), "{why}");
+}

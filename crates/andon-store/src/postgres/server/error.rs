@@ -56,7 +56,8 @@ pub enum PostgresError {
     },
     /// The user may not do what is needed.
     #[error(
-        "{address} does not permit what is needed: {why}; let its owner run `CREATE SCHEMA {schema} AUTHORIZATION` and the user's name"
+        "{address} does not permit what is needed: {why}; let its owner run `CREATE SCHEMA {schema} AUTHORIZATION` and the user's name, \
+         or grant it what is missing"
     )]
     Rights {
         /// The server and the database.
