@@ -74,8 +74,8 @@ Commands:
   types              checks the types that the page's modules declare in their comments, with TypeScript
   proxy              the program behind a real nginx with TLS, set up as docs/proxy.md says
   observe            runs every query of the dashboard and the alerts on a real Prometheus that scrapes a real server
-  postgres [WORD..]  the tests of the journal on PostgreSQL (or those whose name contains a WORD), on a real server that is started
-                     for them
+  postgres [WORD..]  the tests of the journal and of the program on PostgreSQL (or those whose name contains a WORD), on a real server
+                     that is started for them
   bench core [WORD..]     the core's own costs, as a table
   bench journal [WORD..]  what durability costs, as a table
   bench tools [WORD..]    what tool calls cost and how soon they stop, as a table

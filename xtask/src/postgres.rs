@@ -1,4 +1,4 @@
-//! The journal on PostgreSQL, tested on a real server: its own, in a temporary folder, which only this machine's users of a socket can
+//! The journal and the program on PostgreSQL, tested on a real server: its own, in a temporary folder, which only this machine's users of a socket can
 //! reach.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,8 +17,8 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 /// The wheel that has them for other systems.
 const WHEEL: &str = "pgserver==0.1.4";
 
-/// The server's log-in rules: `guarded` needs a password, all other users need none.
-const LOGINS: &str = "local all guarded scram-sha-256\nlocal all all trust\n";
+/// The server's log-in rules: `guarded` and `keeper`, each a user of one test program, need a password, all others need none.
+const LOGINS: &str = "local all guarded,keeper scram-sha-256\nlocal all all trust\n";
 
 /// `cargo xtask postgres`.
 pub(crate) fn postgres(words: &[&str]) -> Result<()> {
@@ -28,6 +28,7 @@ pub(crate) fn postgres(words: &[&str]) -> Result<()> {
 }
 
 pub(crate) fn run(stages: &mut Stages, words: &[&str]) -> Result<()> {
+    // Of the store and of the program. Neither is among the tests that cargo runs by itself: without a server they fail.
     let name = "the journal on PostgreSQL";
     let tests = ["test", "--workspace", "--features", "andon-store/postgres", "--test", "postgres"];
     stages.run("the journal on PostgreSQL, built", test_cargo(&tests).arg("--no-run"))?;

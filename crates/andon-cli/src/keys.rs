@@ -1,6 +1,8 @@
 //! `andon keys`: on the server that holds the database, or on the database itself.
+//!
+//! A server knows the keys that were on record when it started, and those that it was asked for itself. Servers that share a database
+//! do not tell each other.
 
-use andon_runtime::Journal;
 use andon_runtime::core::time::Wall;
 use andon_server::{KeyInfo, Keys, NewKey, NewlyMade, Scope};
 use anyhow::{Context, anyhow};
@@ -32,10 +34,11 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     let (key, info) = match Target::find(&args.target.target).await? {
         Target::Server(client) => client.create_key(&new).await?,
         Target::Database(db) => {
-            let runtime = db.open("andon keys", OpenFor::Changing)?;
+            let runtime = db.open("andon keys", OpenFor::Changing).await?;
             let keys = Keys::read(runtime.shelf()).await?;
             let NewlyMade { info, key, recorded, .. } = keys.create(new, runtime.now().wall, runtime.shelf())?;
             recorded.await.context("the key could not be recorded, so it does not work")?;
+            tell_servers(&db, "Servers that are running on it accept this key from their next start on.");
             (key.show().to_owned(), info)
         }
     };
@@ -50,6 +53,13 @@ async fn create(args: &CreateKeyArgs) -> anyhow::Result<()> {
     let end = info.expires_at.map_or_else(String::new, |end| format!(" until {}", when::utc(end)));
     aside(&format!("Key {id} of {name} allows {scopes}{end}. It is shown only once:\n"));
     Ok(write_line(&key)?)
+}
+
+/// Says what becomes of a key on servers that may be running: they read the keys when they start.
+fn tell_servers(db: &Db, words: &str) {
+    if db.is_shared() {
+        aside(&format!("This was written to {}. {words}\n", plain_line(&db.shown())));
+    }
 }
 
 async fn list(args: &KeysTarget) -> anyhow::Result<()> {
@@ -71,9 +81,9 @@ async fn list(args: &KeysTarget) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The keys in a database that no server is using.
+/// The keys in a database, of which no server is known.
 async fn read(db: &Db) -> anyhow::Result<Vec<KeyInfo>> {
-    let Some(journal) = db.journal_to_read()? else { return Ok(Vec::new()) };
+    let Some(journal) = db.journal_to_read().await? else { return Ok(Vec::new()) };
     let keys = Keys::read(journal.shelf()).await?;
     for warning in keys.warnings() {
         let stop = Style::STOP;
@@ -103,12 +113,16 @@ async fn revoke(args: &RevokeKeyArgs) -> anyhow::Result<()> {
     let info = match Target::find(&args.target.target).await? {
         Target::Server(client) => client.revoke_key(&args.id).await?,
         Target::Database(db) => {
-            let runtime = db.open("andon keys", OpenFor::Changing)?;
+            let runtime = db.open("andon keys", OpenFor::Changing).await?;
             let keys = Keys::read(runtime.shelf()).await?;
             let revoked = keys.revoke(&args.id, runtime.now().wall, runtime.shelf());
             let list = db.command("keys list");
             let (info, recorded) = revoked.ok_or_else(|| anyhow!("there is no such key: list them with `{list}`"))?;
             recorded.await.context("the key could not be revoked")?;
+            tell_servers(
+                &db,
+                "Servers that are running on it accept this key until their next start: revoke it on each of them, too, with --server.",
+            );
             info
         }
     };

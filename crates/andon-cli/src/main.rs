@@ -11,6 +11,7 @@ mod follow;
 mod how;
 mod keys;
 mod names;
+mod own_line;
 mod paste;
 mod prices;
 mod print;
@@ -33,6 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     // This program is also the supervisor of a tool's process, so this must come first.
     andon_runtime::init();
+    own_line::hide_password();
     // Keys are in the environment, and tools' processes run as the same user.
     andon_tools::process::hide_memory();
     andon_tools::process::adopt_orphans();

@@ -41,4 +41,4 @@ mod write;
 pub use file::{OpenError, Options, Owner, OwnerKey, default_path};
 pub use journal::SqliteJournal;
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresError, PostgresJournal, PostgresOptions};
+pub use postgres::{PostgresAddress, PostgresError, PostgresJournal, PostgresOptions};

@@ -94,7 +94,7 @@ pub(crate) struct HistoryArgs {
 Example:
   andon export calm-otter-17 --out otter.jsonl
 
-It reads the database file, even while a server is using it. It cannot export from a server on another machine.")]
+It reads the database itself, even while a server is using it: a file on this machine, or one on PostgreSQL.")]
 pub(crate) struct ExportArgs {
     /// The session: its name, or app/user/session.
     #[arg(value_name = "SESSION")]
@@ -112,7 +112,7 @@ Examples:
   andon import otter.jsonl
   andon export otter | andon import - --db other.db
 
-It writes the database file, which no other program may be using: shut its server down first.")]
+It writes the database. No other program may be using a file: shut its server down first. On PostgreSQL servers may go on.")]
 pub(crate) struct ImportArgs {
     /// A file written by `andon export`, or `-` for standard input.
     #[arg(value_name = "FILE")]

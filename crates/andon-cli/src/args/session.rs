@@ -10,9 +10,12 @@ use crate::names::PRACTICE;
 /// Where runs are recorded.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DbArgs {
-    /// The database file, or `memory` to keep nothing. Default: `andon/andon.db` in your data folder.
+    /// The database: a file, `memory` to keep nothing, or one on a PostgreSQL server that several programs can share, such as
+    /// `postgres://ada@db.example.com/app`. Its tables are in the schema `andon`, or the one that `?schema=NAME` names; its
+    /// password is in PGPASSWORD or ~/.pgpass. Without this flag, the variable ANDON_DB names the database; without both, it is
+    /// `andon/andon.db` in your data folder.
     // An empty value counts as unset: many scripts unset a variable that way.
-    #[arg(long, value_name = "PATH|memory", env = "ANDON_DB", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH|memory|URL", env = "ANDON_DB", hide_env_values = true, value_hint = clap::ValueHint::FilePath)]
     pub(crate) db: Option<OsString>,
 }
 

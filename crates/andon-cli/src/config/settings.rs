@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, Command, Id, ValueHint};
 
 use super::SHARED;
 use super::line::exclude_each_other;
+use crate::db::is_file;
 use crate::yaml::{self, BadYaml, Key, Node, NodeError, Value};
 
 /// The flags that say what a command is aimed at.
@@ -160,7 +161,7 @@ fn value(owner: &Command, arg: &Arg, node: &Node, folder: &Path) -> Result<Strin
         Value::List(_) | Value::Map(_) => return Err((node.at, format!("`{long}` must be a single value"))),
     };
     let is_path = matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);
-    let text = if is_path && text != "memory" { beside(&text, folder) } else { text };
+    let text = if is_path && is_file(&text) { beside(&text, folder) } else { text };
     check(owner, long, &text).map_err(|why| (node.at, why))?;
     Ok(text)
 }

@@ -128,6 +128,7 @@ fn a_path_is_relative_to_the_file_and_memory_is_not_a_path() {
     assert_eq!(db("db: shop.db"), "/etc/andon/shop.db");
     assert_eq!(db("db: /shop.db"), "/shop.db");
     assert_eq!(db("db: memory"), "memory");
+    assert_eq!(db("db: postgres://ada@db/app"), "postgres://ada@db/app");
     assert!(db("db: ~/shop.db").ends_with("/shop.db") && !db("db: ~/shop.db").contains('~'));
 }
 

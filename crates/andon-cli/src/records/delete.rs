@@ -1,9 +1,11 @@
 //! `andon delete`.
 
 use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
 
-use andon_runtime::{Cancel, RunInfo, SessionKey};
+use andon_runtime::{Cancel, JournalError, RunInfo, Runtime, SessionKey};
 use anyhow::{bail, ensure};
+use tokio::time::Instant;
 
 use super::{no_session, open_session, write};
 use crate::args::DeleteArgs;
@@ -13,6 +15,12 @@ use crate::db::{Db, OpenFor};
 use crate::how::who;
 use crate::print::plain_line;
 use crate::show::session_shown;
+
+/// How long to wait for another program to stop the session's runs, or for the end of its lease if it is dead.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often to try meanwhile.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Deletes a session.
 pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
@@ -36,11 +44,29 @@ pub(crate) async fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
 }
 
 async fn delete_local(db: &Db, key: &SessionKey) -> anyhow::Result<bool> {
-    let runtime = db.open("andon delete", OpenFor::Changing)?;
+    let runtime = db.open("andon delete", OpenFor::Changing).await?;
+    let cancel = Cancel::now().by(who()).note("its session was deleted");
+    if db.is_shared() {
+        return delete_shared(&runtime, key, &cancel).await;
+    }
     // There is no agent here: runs that a dead program left open are settled, and waiting ones can be cancelled.
     runtime.recover().await?;
-    let cancel = Cancel::now().by(who()).note("its session was deleted");
     Ok(runtime.delete_session(key, cancel).await?)
+}
+
+/// Deletes a session whose runs may be those of other programs, which stop them as they are asked to.
+async fn delete_shared(runtime: &Runtime, key: &SessionKey, cancel: &Cancel) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    loop {
+        match runtime.delete_session(key, cancel.clone()).await {
+            Err(JournalError::SessionBusy { .. }) if began.elapsed() < PATIENCE => tokio::time::sleep(LOOK).await,
+            Err(JournalError::SessionBusy { run, .. }) => bail!(
+                "session {} was not deleted: run {run} of it is being stopped, and has not settled yet. Try again when it has",
+                session_shown(key)
+            ),
+            other => return Ok(other?),
+        }
+    }
 }
 
 /// Asks the person at the terminal.

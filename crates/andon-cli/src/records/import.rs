@@ -26,7 +26,7 @@ pub(crate) async fn import(args: &ImportArgs) -> anyhow::Result<()> {
             db.shown()
         );
     }
-    let runtime = db.open("andon import", OpenFor::Changing)?;
+    let runtime = db.open("andon import", OpenFor::Changing).await?;
     let Imported { session, recovered, .. } = runtime.import(&lines).await.map_err(|error| explain(&error, &db))?;
     let runs = match runtime.list_runs(runs_of(&session)).await?.len() {
         1 => "1 run".to_owned(),
@@ -57,8 +57,9 @@ fn read(file: &Path) -> anyhow::Result<String> {
 fn explain(error: &ImportError, db: &Db) -> anyhow::Error {
     match error {
         ImportError::Journal(JournalError::SessionExists(_) | JournalError::RunExists(_)) => anyhow!(
-            "nothing was imported: {error} (delete a session with `{}`, or import into another file with --db PATH)",
-            db.command("delete SESSION")
+            "nothing was imported: {error} (delete a session with `{}`, or import into {})",
+            db.command("delete SESSION"),
+            db.another()
         ),
         _ => anyhow!("nothing was imported: {error}"),
     }

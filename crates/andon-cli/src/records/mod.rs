@@ -44,7 +44,7 @@ fn where_it_is(target: &Target) -> String {
 /// Opens a database to read a session; fails if there is no such session.
 async fn open_session(db: &Db, key: &SessionKey) -> anyhow::Result<Runtime> {
     let unknown = || no_session(&Target::Database(db.clone()), key);
-    let runtime = db.open_to_read()?.ok_or_else(unknown)?;
+    let runtime = db.open_to_read().await?.ok_or_else(unknown)?;
     if runtime.state(key).await?.is_none() {
         return Err(unknown());
     }

@@ -43,7 +43,7 @@ struct FoundReceipt {
 }
 
 async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<FoundReceipt>> {
-    let Some(runtime) = db.open_to_read()? else { return Ok(None) };
+    let Some(runtime) = db.open_to_read().await? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
     let receipt = run.receipt().with_context(|| format!("nothing is known about run {} yet", run.id()))?;
     // The server of this database left its prices there, so both show the same cost.

@@ -59,7 +59,7 @@ async fn list(
     let was_held = target.is_held();
     let found = match target {
         Target::Server(client) => client.list_runs(which).await?,
-        Target::Database(db) => match db.open_to_read()? {
+        Target::Database(db) => match db.open_to_read().await? {
             Some(runtime) => runtime.list_runs(which).await?,
             None => return Ok(None),
         },

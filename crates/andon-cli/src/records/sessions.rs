@@ -18,7 +18,7 @@ pub(crate) async fn sessions(args: &SessionsArgs) -> anyhow::Result<()> {
     let which = SessionFilter::new().app(args.app.clone()).user(args.user.clone()).limit(one_more);
     let (mut found, is_recorded) = match &target {
         Target::Server(client) => (client.list_sessions(which).await?, true),
-        Target::Database(db) => match db.open_to_read()? {
+        Target::Database(db) => match db.open_to_read().await? {
             Some(runtime) => (runtime.list_sessions(which).await?, true),
             None => (Vec::new(), false),
         },

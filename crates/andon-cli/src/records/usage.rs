@@ -1,7 +1,7 @@
 //! `andon usage`.
 
 use andon_models::meter::{Accuracy, Quality};
-use andon_runtime::{CALIBRATION, Journal};
+use andon_runtime::CALIBRATION;
 use serde_json::Value;
 
 use super::{nothing_recorded, where_it_is, write};
@@ -14,7 +14,7 @@ pub(crate) async fn usage(args: &UsageArgs) -> anyhow::Result<()> {
     let db = Target::named(&args.target)?;
     let kept: Vec<Value> = match &db {
         Target::Server(client) => client.usage().await?.into_iter().map(|(_, accuracy)| accuracy).collect(),
-        Target::Database(db) => match db.journal_to_read()? {
+        Target::Database(db) => match db.journal_to_read().await? {
             Some(journal) => {
                 let kept = journal.shelf().kept(CALIBRATION).await?;
                 kept.into_iter().filter_map(|(_, mut page)| Some(page.get_mut("standing")?.take())).collect()

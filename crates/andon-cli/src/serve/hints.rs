@@ -31,10 +31,16 @@ pub(super) fn greeting(server: &Server, address: SocketAddr, db: &Db) -> String 
     let asks = server.owner_key().is_some();
     let command = |words: &str| format!("  {}", db.client_command(words, &url));
     if asks {
+        let (when, key) = match db.is_shared() {
+            // Nothing beside the database says how to reach this server.
+            true => (" It reads the keys when it starts: after this, start it again.", db.own_command(KEYS)),
+            false => ("", command(KEYS).trim().to_owned()),
+        };
         lines.extend([
-            "The server asks for a key. To create one that can do everything, including stopping anyone's runs:"
-                .to_owned(),
-            format!("  export ANDON_KEY=$({})", command(KEYS).trim()),
+            format!(
+                "The server asks for a key.{when} To create one that can do everything, including stopping anyone's runs:"
+            ),
+            format!("  export ANDON_KEY=$({key})"),
             "Give others a key with the scopes run:create, run:read and run:cancel: it reaches only their own runs."
                 .to_owned(),
             String::new(),

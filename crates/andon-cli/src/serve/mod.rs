@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Runs are recovered only after the server can listen, so that none is started and then dropped.
-//! 2. The address is beside the database from the moment requests are answered until no run is in progress.
+//! 2. The address is beside the database file, if it is one, from the moment requests are answered until no run is in progress.
 //! 3. A third signal exits at once, whatever the program waits for.
 //! 4. Printing never waits for a reader (see [`voice`]).
 
@@ -97,7 +97,7 @@ impl Ready {
         let _ = raise_file_limit();
         let db = Db::named(&args.db)?;
         let (runtime, address) =
-            db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new())))?;
+            db.open_to_serve("andon serve", telemetry.watch(Runtime::builder().observer(Board::new()))).await?;
         let listener = listen(args.bind).await?;
         let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(args.adk())];
         let server =

@@ -25,7 +25,9 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
         Some(run) => {
             let cancelled = match &target {
                 Target::Server(client) => one_remote(client, run, args, &how).await?,
-                Target::Database(db) => local::stop_one(db, run, args, &how).await?,
+                Target::Database(db) => {
+                    waiting::while_waiting("Stopping", local::stop_one(db, run, args, &how)).await?
+                }
             };
             tell_one(&cancelled, args)?;
             Ok(Exit::Completed)
@@ -34,7 +36,9 @@ pub(crate) async fn cancel(args: &CancelArgs) -> anyhow::Result<Exit> {
             let (began, which) = (Instant::now(), selector(args));
             let stopped = match &target {
                 Target::Server(client) => many_remote(client, &which, args.wait, &how).await?,
-                Target::Database(db) => local::stop(db, which, &how).await?,
+                Target::Database(db) => {
+                    waiting::while_waiting("Stopping", local::stop(db, which, &how, args.wait)).await?
+                }
             };
             tell_many(&stopped, args, waiting::micros(began.elapsed()), &target)?;
             let is_unknown = stopped.runs.is_empty() && !stopped.aim.known;

@@ -1,11 +1,14 @@
-//! `andon cancel` on a database that no server is using.
+//! `andon cancel` on a database of which no server is known.
 //!
-//! Without a server nothing runs: runs that a dead program left open are settled, and waiting ones are cancelled.
+//! Nothing runs on a file that no server holds: runs that a dead program left open are settled, and waiting ones are cancelled. Others
+//! may be running on a database that several programs share. There a request is left on record for each run, which the program that runs
+//! it hears within a second.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use andon_runtime::core::id::LOCAL;
-use andon_runtime::{Recovered, ReplyKind, RunFilter, RunId, RunState, Runtime, SessionFilter};
+use andon_runtime::{Recovered, Reply, ReplyKind, RunFilter, RunId, RunState, Runtime, SessionFilter};
 use anyhow::{anyhow, bail};
 
 use super::aim;
@@ -19,10 +22,19 @@ use crate::print::{aside, plain};
 use crate::records::{find, no_run};
 use crate::show::recovered;
 
+/// How often the record is asked whether a run has settled that another program is stopping.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Stops one run.
 pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -> anyhow::Result<Cancelled> {
     let unknown = || anyhow!("{}", no_run(&Target::Database(db.clone()), run));
     let runtime = open(db).await?.ok_or_else(unknown)?;
+    if args.call.is_some() && db.is_shared() {
+        bail!(
+            "only the server that runs it can stop a single tool call: name that server with --server, or stop the whole run with `{}`",
+            db.command(&format!("cancel {run}"))
+        );
+    }
     if args.call.is_some() {
         bail!(
             "no server is running, so no tool call is in progress: stop the whole run with `{}`",
@@ -30,19 +42,19 @@ pub(super) async fn stop_one(db: &Db, run: &str, args: &CancelArgs, how: &How) -
         );
     }
     let found = find(&runtime, run).await?.ok_or_else(unknown)?;
-    stop_run(&runtime, found.id(), how).await
+    stop_run(&runtime, found.id(), how, args.wait).await
 }
 
 /// Stops all the runs that a selector names.
-pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<CancelledMany> {
-    let looked_for = format!("{} in {}, which no server is using", aim::words(&which), db.shown());
+pub(super) async fn stop(db: &Db, which: Selector, how: &How, wait: bool) -> anyhow::Result<CancelledMany> {
+    let looked_for = format!("{} in {}", aim::words(&which), db.shown_unserved());
     let names_something = which.app.is_some() || which.user.is_some() || which.session.is_some();
     let is_all = !names_something && which.tenant.is_none();
     let Some(runtime) = open(db).await? else {
         // Runs elsewhere are not known here, so the text says nothing about them.
         bail!(
-            "there is no database at {}, so nothing was stopped: name your server's database with --db, or the server with \
-             --server",
+            "{} {}, so nothing was stopped: name your server's database with --db, or the server with --server",
+            if db.is_shared() { "nothing has been recorded in" } else { "there is no database at" },
             db.shown()
         );
     };
@@ -56,7 +68,12 @@ pub(super) async fn stop(db: &Db, which: Selector, how: &How) -> anyhow::Result<
     let all = runtime.list_runs(RunFilter::new().settled(false)).await?.len();
     let mut runs = Vec::new();
     for run in runtime.list_runs(meant.clone().settled(false)).await? {
-        runs.push(stop_run(&runtime, &run.run, how).await?);
+        runs.push(stop_run(&runtime, &run.run, how, false).await?);
+    }
+    if wait {
+        for run in &mut runs {
+            *run = until_settled(&runtime, run.clone()).await?;
+        }
     }
     let one = meant.limit(1);
     let known = is_all || !runtime.list_runs(one).await?.is_empty();
@@ -78,15 +95,18 @@ async fn must_be_there(app: &str, runtime: &Runtime, db: &Db) -> anyhow::Result<
         [only] => format!("there is {only}"),
         apps => format!("there are {}", apps.join(", ")),
     };
-    bail!("there is no app {app} in {}, which no server is using: {those}", db.shown())
+    bail!("there is no app {app} in {}: {those}", db.shown_unserved())
 }
 
-/// Opens a database that no process is using, and settles the runs that a dead program left open; `None` if there is no database.
+/// Opens a database, and settles the runs that a dead program left open if no other program can; `None` if there is no database.
 async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
-    if db.is_kept() && db.open_to_read()?.is_none() {
+    if db.is_kept() && db.open_to_read().await?.is_none() {
         return Ok(None);
     }
-    let runtime = db.open("andon cancel", OpenFor::Changing)?;
+    let runtime = db.open("andon cancel", OpenFor::Changing).await?;
+    if db.is_shared() {
+        return Ok(Some(runtime));
+    }
     let found: Vec<Recovered> = runtime.recover().await?;
     for line in recovered(&found, None, &Target::Database(db.clone())) {
         aside(&format!("{line}\n"));
@@ -94,9 +114,30 @@ async fn open(db: &Db) -> anyhow::Result<Option<Runtime>> {
     Ok(Some(runtime))
 }
 
-async fn stop_run(runtime: &Runtime, id: &RunId, how: &How) -> anyhow::Result<Cancelled> {
+async fn stop_run(runtime: &Runtime, id: &RunId, how: &How, wait: bool) -> anyhow::Result<Cancelled> {
     let reply = runtime.cancel(id, how.clone().cancel()).await?;
     reply.recorded().await?;
+    let stopped = as_recorded(runtime, id, &reply).await?;
+    if wait { until_settled(runtime, stopped).await } else { Ok(stopped) }
+}
+
+/// Waits for a run that another program is stopping.
+async fn until_settled(runtime: &Runtime, stopped: Cancelled) -> anyhow::Result<Cancelled> {
+    let mut stopped = stopped;
+    while stopped.state != RunState::Settled {
+        tokio::time::sleep(LOOK).await;
+        let Some(receipt) = runtime.find(&stopped.run_id).await?.and_then(|run| run.receipt()) else { break };
+        if let Some(outcome) = receipt.outcome.as_deref() {
+            stopped.state = RunState::Settled;
+            stopped.outcome = Some(outcome.clone());
+            stopped.leaked = receipt.leaked.clone();
+            stopped.receipt = Some(Box::new(receipt.into()));
+        }
+    }
+    Ok(stopped)
+}
+
+async fn as_recorded(runtime: &Runtime, id: &RunId, reply: &Reply) -> anyhow::Result<Cancelled> {
     let run = runtime.find(id).await?;
     let receipt = run.as_ref().and_then(|run| run.receipt());
     let outcome = match reply.kind() {

@@ -37,9 +37,9 @@ async fn find_remote(client: &Client, text: &str) -> anyhow::Result<Option<Subje
     Ok(found.map(|run| Subject::Remote(RemoteRun::new(client, run.run_id))))
 }
 
-/// A run in a database that no server is using. It can be shown only if it has settled.
+/// A run in a database, of which no server is known. It can be shown only if it has settled.
 async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
-    let Some(runtime) = db.open_to_read()? else { return Ok(None) };
+    let Some(runtime) = db.open_to_read().await? else { return Ok(None) };
     let Some(run) = find(&runtime, text).await? else { return Ok(None) };
     if run.state() == RunState::Settled {
         return Ok(Some(Subject::Local(run)));
@@ -48,6 +48,9 @@ async fn find_local(db: &Db, text: &str) -> anyhow::Result<Option<Subject>> {
     match db.owner() {
         Some(owner) => {
             bail!("run {id} belongs to {owner}, which is not a server: only runs on a server can be watched")
+        }
+        None if db.is_shared() => {
+            bail!("run {id} has not settled, and only the server that runs it can show it: name that one with --server")
         }
         None => bail!(
             "run {id} was left open by a program that ended, and nothing drives it: settle it with `{}`",

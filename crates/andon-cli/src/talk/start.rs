@@ -31,7 +31,7 @@ pub(crate) struct Start {
 /// What the command line says about the conversation.
 pub(crate) struct TalkRequest<'a> {
     /// The command, such as `andon chat`.
-    pub(crate) program: &'a str,
+    pub(crate) program: &'static str,
     pub(crate) args: &'a ConversationArgs,
     /// The run's id, if it was given.
     pub(crate) run_id: Option<&'a RunId>,
@@ -51,7 +51,7 @@ async fn start_local(wanted: &TalkRequest<'_>, db: Db) -> anyhow::Result<Start> 
     if let Some(flag) = wanted.needs_a_server {
         bail!("{flag} needs a server: {}", db.no_server());
     }
-    let runtime = db.open(wanted.program, OpenFor::Running)?;
+    let runtime = db.open(wanted.program, OpenFor::Running).await?;
     let agent = build_agent(&wanted.args.options, &runtime).await?;
     // Before recovery, because settling a run there must not make its session the last used one.
     let name = choose(&runtime, &wanted.args.talk, &db).await?;

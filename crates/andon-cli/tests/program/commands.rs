@@ -88,7 +88,7 @@ fn every_commands_help_has_an_example() {
     for command in ["serve", "chat", "run", "sessions", "runs", "receipt", "history", "export", "import", "delete"] {
         let ended = Program::run(&[command, "--help"]);
         assert_eq!(ended.code, Some(0), "{command}");
-        for told in ["Usage: andon", "--db <PATH|memory>", "ANDON_DB", "Example", &format!("\n  andon {command}")] {
+        for told in ["Usage: andon", "--db <PATH|memory|URL>", "ANDON_DB", "Example", &format!("\n  andon {command}")] {
             assert!(ended.stdout.contains(told), "{told} is not in\n{}", ended.stdout);
         }
     }

@@ -19,7 +19,9 @@ use tokio::sync::oneshot;
 
 use super::lease::{Heard, Keeper, Terms};
 use super::read::{self, Question, Readers};
-use super::server::{Address, Link, PostgresError, PostgresOptions, check, prepare, quoted, refused};
+use super::server::{
+    Link, PostgresAddress, PostgresError, PostgresOptions, check, has_tables, prepare, quoted, refused,
+};
 use super::sql::Transaction;
 use super::write::{self, Change, Kind, WriteError, Writer, WriterState};
 use crate::queue::Queue;
@@ -29,14 +31,15 @@ use crate::record::{Instants, Pending, Trouble};
 ///
 /// Dropping it waits until everything it has accepted is written, or for a few seconds if the server is away.
 pub struct PostgresJournal {
-    address: Arc<Address>,
+    address: Arc<PostgresAddress>,
     pub(super) readers: Readers,
     queue: Arc<Queue<write::Job>>,
     instants: Arc<Instants>,
     trouble: Arc<Trouble>,
     /// Why the lease is over, if it is.
     lapse: Arc<Trouble>,
-    keeper: Keeper,
+    /// `None` if it only reads, and so drives no runs.
+    keeper: Option<Keeper>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -49,14 +52,22 @@ impl PostgresJournal {
 
     /// Like [`open`](Self::open), with options.
     pub fn open_with(url: &str, options: &PostgresOptions) -> Result<Self, PostgresError> {
-        let address = Arc::new(Address::read(url)?);
-        let failed =
-            |why: std::io::Error| PostgresError::Other { address: address.shown.clone(), why: why.to_string() };
+        Self::open_at(&PostgresAddress::read(url)?, options)
+    }
+
+    /// Like [`open_with`](Self::open_with), with an address that was read before.
+    pub fn open_at(address: &PostgresAddress, options: &PostgresOptions) -> Result<Self, PostgresError> {
+        let (address, options) = (Arc::new(address.clone()), options.clone().at(address));
+        Self::start(&address, &options).map_err(|error| error.because(address.warning()))
+    }
+
+    fn start(address: &Arc<PostgresAddress>, options: &PostgresOptions) -> Result<Self, PostgresError> {
+        let failed = |why: std::io::Error| other(address, &why.to_string());
         let (queue, instants, trouble) =
             (Arc::new(Queue::new()), Arc::new(Instants::default()), Arc::new(Trouble::default()));
         let owner = uuid::Uuid::now_v7().to_string();
         let mut writer = Writer {
-            address: Arc::clone(&address),
+            address: Arc::clone(address),
             schema: quoted(&options.schema),
             owner: owner.clone(),
             queue: Arc::clone(&queue),
@@ -68,7 +79,7 @@ impl PostgresJournal {
         let schema = writer.schema.clone();
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (opened, is_open) = mpsc::channel();
-        let (to_open, for_thread) = (Arc::clone(&address), options.clone());
+        let (to_open, for_thread) = (Arc::clone(address), options.clone());
         let thread = thread::Builder::new().name("andon-writer".to_owned()).spawn(move || {
             match runtime.block_on(connect(&to_open, &for_thread, &writer.schema)) {
                 Ok(link) => {
@@ -81,14 +92,10 @@ impl PostgresJournal {
             }
         });
         let thread = Some(thread.map_err(failed)?);
-        match is_open.recv() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(error),
-            Err(_) => return Err(failed(std::io::Error::other("its writer has panicked"))),
-        }
+        is_open.recv().map_err(|_| other(address, "its writer has panicked"))??;
         let lapse = Arc::new(Trouble::default());
         let keeper = Keeper::start(Terms {
-            address: Arc::clone(&address),
+            address: Arc::clone(address),
             schema: (options.schema.clone(), schema.clone()),
             program: options.program.clone(),
             owner,
@@ -96,9 +103,33 @@ impl PostgresJournal {
             trouble: Arc::clone(&lapse),
             heard: note_heard(Arc::clone(&queue)),
         });
-        let keeper = keeper.inspect_err(|_| queue.close())?;
-        let readers = Readers::start(&address, &schema).map_err(failed)?;
-        Ok(Self { address, readers, queue, instants, trouble, lapse, keeper, thread })
+        let keeper = Some(keeper.inspect_err(|_| queue.close())?);
+        let readers = Readers::start(address, &schema).map_err(failed)?;
+        Ok(Self { address: Arc::clone(address), readers, queue, instants, trouble, lapse, keeper, thread })
+    }
+
+    /// Opens a database only to read it, which needs no more rights than that and may be done on a standby; `None` if nothing was ever
+    /// recorded there. Whatever would change something is refused as [closed](JournalError::Closed). Blocks as
+    /// [`open`](Self::open) does.
+    pub fn open_to_read(address: &PostgresAddress, options: &PostgresOptions) -> Result<Option<Self>, PostgresError> {
+        let (address, options) = (Arc::new(address.clone()), options.clone().at(address));
+        let failed = |why: std::io::Error| other(&address, &why.to_string());
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let looking = (Arc::clone(&address), options.clone());
+        // On a thread of its own, because the caller's may belong to a runtime.
+        let looked = thread::spawn(move || {
+            let (address, options) = looking;
+            runtime.block_on(has_tables(&address, &options))
+        });
+        let has_tables = looked.join().map_err(|_| other(&address, "what looked for its tables has panicked"))?;
+        if !has_tables.map_err(|error| error.because(address.warning()))? {
+            return Ok(None);
+        }
+        let readers = Readers::start(&address, &quoted(&options.schema)).map_err(failed)?;
+        let queue = Arc::new(Queue::new());
+        queue.close();
+        let (instants, trouble, lapse) = Default::default();
+        Ok(Some(Self { address, readers, queue, instants, trouble, lapse, keeper: None, thread: None }))
     }
 
     /// Adds a job to the writer's queue.
@@ -132,6 +163,10 @@ impl PostgresJournal {
     }
 }
 
+fn other(address: &PostgresAddress, why: &str) -> PostgresError {
+    PostgresError::Other { address: address.shown().to_owned(), why: why.to_owned() }
+}
+
 /// Asks a question. It sees one snapshot of the database, and is answered on a reader's thread.
 pub(super) fn ask<T: Send + 'static>(
     queue: &Queue<Box<Question>>,
@@ -153,7 +188,7 @@ fn note_heard(queue: Arc<Queue<write::Job>>) -> Heard {
     })
 }
 
-async fn connect(address: &Address, options: &PostgresOptions, schema: &str) -> Result<Link, PostgresError> {
+async fn connect(address: &PostgresAddress, options: &PostgresOptions, schema: &str) -> Result<Link, PostgresError> {
     let failed = |fault| refused(&address.shown, &options.schema, fault);
     let mut link = Link::open(address, &format!("andon writer {schema}")).await.map_err(failed)?;
     check(&mut link, address).await.map_err(failed)?;
@@ -167,7 +202,7 @@ impl Drop for PostgresJournal {
         self.queue.close();
         // If it panicked, whatever it had not written was never acknowledged.
         let _ = self.thread.take().map(JoinHandle::join);
-        self.keeper.end();
+        drop(self.keeper.take());
     }
 }
 
@@ -273,7 +308,7 @@ impl Journal for PostgresJournal {
     }
 
     fn lease(&self) -> Option<Arc<Lease>> {
-        Some(Arc::clone(&self.keeper.lease))
+        self.keeper.as_ref().map(|keeper| Arc::clone(&keeper.lease))
     }
 
     fn trouble(&self) -> Option<JournalError> {

@@ -29,4 +29,4 @@ mod sql;
 mod write;
 
 pub use journal::PostgresJournal;
-pub use server::{PostgresError, PostgresOptions};
+pub use server::{PostgresAddress, PostgresError, PostgresOptions};

@@ -63,6 +63,27 @@ async fn a_run_of_a_living_process_is_not_taken() {
     is_owned(theirs.claim(&run, 2).await);
 }
 
+/// Checks P10: the heir's commits have numbers that the dead owner's had, too, and none is taken for one that was written before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_the_heir_of_a_run_appends_is_on_record() {
+    let _server = shared();
+    let schema = new_schema();
+    let mut owner = process(&url(), &schema, None);
+    let run = begin(&owner, "r").await;
+    for (epoch, seq) in (1..8).zip(3..) {
+        // As many commits as the one before, or one more, or one less.
+        for number in 0..epoch / 2 % 2 {
+            owner.shelf().keep("test", "number", number.into()).await.unwrap();
+        }
+        owner.append(Batch::new(run.clone(), epoch, vec![fact(seq, Event::RunQuieted)])).await.unwrap();
+        let stored = owner.read(&run).await.unwrap().unwrap();
+        assert_eq!(stored.facts().last().map(|record| record.seq), Some(seq), "epoch {epoch}");
+        drop(owner);
+        owner = process(&url(), &schema, None);
+        assert_eq!(owner.claim(&run, epoch).await, Ok(Some(epoch + 1)));
+    }
+}
+
 /// A batch that takes over one run and goes on with others is refused for that one alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_run_of_a_living_process_among_many_batches_is_left_out() {

@@ -1,5 +1,8 @@
 //! Which processes of this machine are dead. Each that has a lease holds a lock on a file of its own; the system releases it when
 //! the process ends, however it ends. Whoever gets that lock knows that nobody needs the lease any more, and does not wait for it.
+//!
+//! The folder has the processes of all databases and schemas, so the file of a dead one stays until somebody has read it who shares
+//! its schema.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -19,7 +22,8 @@ impl Alive {
         create(&folder)?;
         let path = folder.join(id);
         let locked = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        locked.try_lock()?;
+        // Somebody may be looking whether it is locked, which takes no time.
+        locked.lock()?;
         Ok(Self { _locked: locked, path })
     }
 }
@@ -31,16 +35,20 @@ impl Drop for Alive {
     }
 }
 
-/// The ids of processes that were on this machine and are dead. Their files are removed.
+/// The ids of processes that were on this machine and are dead, of whatever schema.
 pub(super) fn dead() -> Vec<String> {
     let files = fs::read_dir(folder()).into_iter().flatten().flatten();
-    files
-        .filter(|file| {
-            let is_dead = File::open(file.path()).is_ok_and(|locked| locked.try_lock().is_ok());
-            is_dead && fs::remove_file(file.path()).is_ok()
-        })
-        .filter_map(|file| file.file_name().into_string().ok())
-        .collect()
+    // Shared, so that several may look at once.
+    let is_dead = |file: &fs::DirEntry| File::open(file.path()).is_ok_and(|locked| locked.try_lock_shared().is_ok());
+    files.filter(is_dead).filter_map(|file| file.file_name().into_string().ok()).collect()
+}
+
+/// Removes the files of dead processes that everybody knows now who has to.
+pub(super) fn forget(ids: &[String]) {
+    for id in ids {
+        // One that is left behind is found again, which does no harm.
+        let _ = fs::remove_file(folder().join(id));
+    }
 }
 
 /// A folder that only this machine has, and that does not outlive its next start: no process is taken for one of another machine.
@@ -68,6 +76,8 @@ mod tests {
         fs::write(folder().join(&dying), "").unwrap();
         let found = dead();
         assert!(found.contains(&dying) && !found.contains(&living), "{found:?}");
-        assert!(!dead().contains(&dying), "it is found once");
+        assert!(dead().contains(&dying), "whoever has another schema does not take it from us");
+        forget(std::slice::from_ref(&dying));
+        assert!(!dead().contains(&dying));
     }
 }

@@ -88,11 +88,22 @@ impl Replica {
         .await
     }
 
-    /// Says that these processes are dead, so that nobody waits for the end of their leases.
-    pub(super) async fn are_dead(&self, link: &mut Link, dead: &[String], patience: Duration) -> Result<(), Fault> {
-        let sql = "UPDATE replicas SET lease_until = '-infinity' WHERE id = ANY($1::text[])";
-        self.change(link, Statement::new(sql, vec![Value::Texts(dead.iter().map(String::as_str).collect())]), patience)
-            .await
+    /// Says that these processes are dead, so that nobody waits for the end of their leases. Returns those that had one in this
+    /// schema.
+    pub(super) async fn are_dead(
+        &self,
+        link: &mut Link,
+        dead: &[String],
+        patience: Duration,
+    ) -> Result<Vec<String>, Fault> {
+        let sql = "UPDATE replicas SET lease_until = '-infinity' WHERE id = ANY($1::text[]) RETURNING id";
+        let statement = Statement::new(sql, vec![Value::Texts(dead.iter().map(String::as_str).collect())]);
+        let begin = self.begin();
+        link.ask(patience, async |client| {
+            let rows = transact(client, &begin, &[statement]).await?;
+            Ok(rows.iter().flatten().filter_map(|row| row.try_get(0).ok()).collect())
+        })
+        .await
     }
 
     /// Gives the lease back.

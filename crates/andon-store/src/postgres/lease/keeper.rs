@@ -15,9 +15,9 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::alive::{Alive, dead};
+use super::alive::{Alive, dead, forget};
 use super::beat::{Answer, Replica};
-use crate::postgres::server::{Address, Fault, Link, PostgresError, refused};
+use crate::postgres::server::{Fault, Link, PostgresAddress, PostgresError, refused};
 use crate::record::{HashMap, Trouble};
 
 /// How long before the end of the lease the fence is: this part of its length.
@@ -34,7 +34,7 @@ pub(in crate::postgres) type Heard = Box<dyn Fn(Vec<(RunId, i64)>) + Send>;
 
 /// Where the lease is, and whose it is.
 pub(in crate::postgres) struct Terms {
-    pub(in crate::postgres) address: Arc<Address>,
+    pub(in crate::postgres) address: Arc<PostgresAddress>,
     /// The schema's name, and as SQL has it.
     pub(in crate::postgres) schema: (String, String),
     pub(in crate::postgres) program: String,
@@ -52,7 +52,7 @@ pub(in crate::postgres) struct Keeper {
 }
 
 struct Heart {
-    address: Arc<Address>,
+    address: Arc<PostgresAddress>,
     replica: Replica,
     lease: Arc<Lease>,
     trouble: Arc<Trouble>,
@@ -138,7 +138,7 @@ impl Heart {
         let mut link = Link::open(&self.address, &self.name()).await?;
         let dead = dead();
         if !dead.is_empty() {
-            self.replica.are_dead(&mut link, &dead, patience).await?;
+            forget(&self.replica.are_dead(&mut link, &dead, patience).await?);
         }
         self.link = Some(link);
         self.beat(patience).await

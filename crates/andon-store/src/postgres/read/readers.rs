@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep};
 
-use crate::postgres::server::{Address, Cause, Fault, Link, cause, explain};
+use crate::postgres::server::{Cause, Fault, Link, PostgresAddress, cause, explain};
 use crate::postgres::sql::Transaction;
 use crate::postgres::write::{Work, WriteError};
 use crate::queue::Queue;
@@ -37,7 +37,7 @@ pub(in crate::postgres) struct Readers {
 
 impl Readers {
     /// Starts the threads. Each connects when it is first asked something.
-    pub(in crate::postgres) fn start(address: &Arc<Address>, schema: &str) -> std::io::Result<Self> {
+    pub(in crate::postgres) fn start(address: &Arc<PostgresAddress>, schema: &str) -> std::io::Result<Self> {
         let (quick, slow) = (Arc::new(Queue::new()), Arc::new(Queue::new()));
         let mut threads = Vec::new();
         for queue in [&quick, &slow] {
@@ -73,7 +73,7 @@ fn begin(schema: &str) -> String {
 }
 
 struct Reader {
-    address: Arc<Address>,
+    address: Arc<PostgresAddress>,
     begin: String,
     link: Option<Link>,
 }

@@ -1,11 +1,14 @@
 //! Where the server is, and how to use it.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::PostgresError;
+use super::login::{Surroundings, look_up};
+use super::passfile::Passfile;
 use super::tls::Trust;
 
 /// How long a host may take to accept a connection, and how long it may be silent before the connection counts as broken.
@@ -34,7 +37,8 @@ impl PostgresOptions {
         Self::default()
     }
 
-    /// The schema that has the tables, `andon` by default. Journals in two schemas of a database know nothing of each other.
+    /// The schema that has the tables, `andon` by default, unless the address names one. Journals in two schemas of a database know
+    /// nothing of each other.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
@@ -55,35 +59,55 @@ impl PostgresOptions {
         self.program = program.into();
         self
     }
+
+    /// With the schema that an address names.
+    pub(crate) fn at(self, address: &PostgresAddress) -> Self {
+        Self { schema: address.schema.clone().unwrap_or(self.schema), ..self }
+    }
 }
 
-/// An address such as `postgres://ada@db.example.com/app`, read.
+/// Where a database is: an address such as `postgres://ada@db.example.com/app`, read.
+///
+/// The user, if it names none, is `PGUSER` or the one who is logged in. The password, if it has none, is in `PGPASSWORD` or in the
+/// file `~/.pgpass`, or the one that `PGPASSFILE` names. `?schema=NAME` names the schema with the tables, as
+/// [`PostgresOptions::schema`] does.
 #[derive(Clone)]
-pub(crate) struct Address {
+pub struct PostgresAddress {
     pub(super) config: Config,
     pub(super) trust: Trust,
+    /// Where the password is looked up, if it is not known.
+    passfile: Option<Passfile>,
+    schema: Option<String>,
     /// The address without user and password.
     pub(crate) shown: String,
+    without_password: String,
 }
 
-impl Address {
-    pub(crate) fn read(url: &str) -> Result<Self, PostgresError> {
-        let wrong = |why: &str| PostgresError::Address { why: why.to_owned() };
-        let Some((_, rest)) = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "postgres" | "postgresql"))
-        else {
-            return Err(wrong("it does not begin with `postgres://`"));
-        };
+impl PostgresAddress {
+    /// Whether a text is meant as the address of a database on a server.
+    pub fn is_meant(text: &str) -> bool {
+        split(text).is_some()
+    }
+
+    /// Reads an address.
+    pub fn read(url: &str) -> Result<Self, PostgresError> {
+        Self::read_in(url, Surroundings::here())
+    }
+
+    fn read_in(url: &str, surroundings: Surroundings) -> Result<Self, PostgresError> {
+        let Some(rest) = split(url) else { return Err(wrong("it does not begin with `postgres://`")) };
         let (login, place) = rest.rsplit_once('@').map_or(("", rest), |(login, place)| (login, place));
-        if login.contains('@') {
+        if login.contains('@') || login.contains("password=") {
             // What follows the first @ would be taken for the host, and shown in errors.
             return Err(wrong("its user or password contains an @: write that as %40"));
         }
         let (place, query) = place.split_once('?').unwrap_or((place, ""));
-        let (mut mode, mut root, mut others) = ("prefer", None, Vec::new());
+        let (mut mode, mut root, mut schema, mut others) = ("prefer", None, None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("sslmode", value)) => mode = value,
                 Some(("sslrootcert", value)) => root = Some(value.to_owned()),
+                Some(("schema", value)) => schema = Some(decoded(value)?),
                 _ => others.push(pair),
             }
         }
@@ -95,19 +119,95 @@ impl Address {
             _ => return Err(wrong("its sslmode is not one of disable, prefer, require and verify-full")),
         };
         let at = if login.is_empty() { String::new() } else { format!("{login}@") };
-        let url = format!("postgres://{at}{place}?{}", others.join("&"));
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            wrong(&why)
-        })?;
+        let mut config: Config = format!("postgres://{at}{place}?{}", others.join("&")).parse().map_err(
+            |error: tokio_postgres::Error| {
+                let why = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+                wrong(&why)
+            },
+        )?;
         config.ssl_mode(mode);
         set_defaults(&mut config);
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(wrong("it names no host"));
         }
-        let shown = shown(&config);
-        Ok(Self { config, trust, shown })
+        let passfile = surroundings.complete(&mut config);
+        let (shown, without_password) = (shown(&config), without_password(login, place, query));
+        Ok(Self { config, trust, passfile, schema, shown, without_password })
     }
+
+    /// The server and the database, for people: without user and password.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// The schema that it names, if it does.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// The address as it was written, but without a password: for others who have one.
+    pub fn without_password(&self) -> &str {
+        &self.without_password
+    }
+
+    /// The address without its password, and the password, if it has one: for a program that is given it where everybody can read it.
+    pub fn split_password(url: &str) -> Option<(String, Vec<u8>)> {
+        let address = Self::read_in(url, Surroundings::default()).ok()?;
+        let password = address.config.get_password()?.to_vec();
+        Some((address.without_password, password))
+    }
+
+    /// What the user should know about how the password is looked up, if that goes wrong.
+    pub fn warning(&self) -> Option<String> {
+        self.passfile.as_ref().and_then(Passfile::warning)
+    }
+
+    /// How to connect now.
+    pub(super) fn login(&self) -> Config {
+        let mut config = self.config.clone();
+        if let Some(password) = self.passfile.as_ref().and_then(|passfile| look_up(passfile, &config)) {
+            config.password(password);
+        }
+        config
+    }
+}
+
+impl fmt::Debug for PostgresAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresAddress")
+            .field("shown", &self.shown)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What follows the scheme.
+fn split(url: &str) -> Option<&str> {
+    let (scheme, rest) = url.split_once("://")?;
+    matches!(scheme, "postgres" | "postgresql").then_some(rest)
+}
+
+fn wrong(why: &str) -> PostgresError {
+    PostgresError::Address { why: why.to_owned() }
+}
+
+fn decoded(value: &str) -> Result<String, PostgresError> {
+    let decoded = percent_encoding::percent_decode_str(value).decode_utf8();
+    decoded.map(Into::into).map_err(|_| wrong("the name of its schema is not UTF-8"))
+}
+
+/// The parts of an address put together again.
+fn without_password(login: &str, place: &str, query: &str) -> String {
+    let user = login.split(':').next().unwrap_or_default();
+    let at = if user.is_empty() { String::new() } else { format!("{user}@") };
+    // A key that is written with % may be any key.
+    let may_show = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        !pair.is_empty() && key != "password" && !key.contains('%')
+    };
+    let pairs: Vec<&str> = query.split('&').filter(may_show).collect();
+    let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
+    format!("postgres://{at}{place}{query}")
 }
 
 fn set_defaults(config: &mut Config) {
@@ -149,7 +249,45 @@ mod tests {
     use super::*;
 
     fn shown(url: &str) -> Result<String, String> {
-        Address::read(url).map(|address| address.shown).map_err(|error| error.to_string())
+        PostgresAddress::read(url).map(|address| address.shown).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_address_to_paste_has_everything_but_the_password() {
+        for (url, expected) in [
+            (
+                "postgresql://ada:secret@db/app?sslmode=require&schema=shop",
+                "postgres://ada@db/app?sslmode=require&schema=shop",
+            ),
+            ("postgres://db/app?user=ada&password=secret", "postgres://db/app?user=ada"),
+            ("postgres://db/app?user=ada&p%61ssword=secret", "postgres://db/app?user=ada"),
+            ("postgres://:secret@db:6432/app", "postgres://db:6432/app"),
+        ] {
+            let address = PostgresAddress::read(url).unwrap();
+            assert_eq!(address.without_password(), expected, "{url}");
+            assert!(!format!("{address:?}").contains("secret"));
+            assert_eq!(PostgresAddress::split_password(url), Some((expected.to_owned(), b"secret".to_vec())), "{url}");
+            assert_eq!(PostgresAddress::split_password(expected), None);
+        }
+    }
+
+    #[test]
+    fn a_schema_is_named_in_the_address() {
+        let schema = |query: &str| {
+            let address = PostgresAddress::read(&format!("postgres://db/app{query}"));
+            address.map(|address| address.schema().map(str::to_owned)).map_err(|error| error.to_string())
+        };
+        assert_eq!(schema(""), Ok(None));
+        assert_eq!(schema("?schema=shop&sslmode=disable"), Ok(Some("shop".to_owned())));
+        assert_eq!(schema("?schema=my%20shop"), Ok(Some("my shop".to_owned())));
+        assert!(schema("?schema=%FF").is_err());
+    }
+
+    #[test]
+    fn the_database_is_named_like_the_user_if_the_address_names_none() {
+        let surroundings = Surroundings { user: Some("grace".to_owned()), ..Surroundings::default() };
+        let address = PostgresAddress::read_in("postgres://db", surroundings).unwrap();
+        assert_eq!((address.shown(), address.config.get_user()), ("postgres://db/grace", Some("grace")));
     }
 
     #[test]
@@ -170,6 +308,7 @@ mod tests {
         for (url, word) in [
             ("mysql://ada:secret@db/app", "postgres://"),
             ("postgres://ada:sec@ret@db/app", "%40"),
+            ("postgres://db/app?password=sec@ret", "%40"),
             ("postgres://ada:secret@db/app?sslmode=maybe", "verify-full"),
             ("postgres://ada:secret@db/app?colour=secret", "colour"),
             ("postgres://ada:secret@db:secret/app", "port"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::address::Address;
+use super::address::PostgresAddress;
 use super::error::{Fault, PostgresError};
 use super::link::{Link, attempt};
 
@@ -17,7 +17,7 @@ const SETTINGS: &str = "SELECT current_setting('server_version_num')::bigint, cu
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Refuses a server on which an acknowledged fact could be lost, or that cannot be written.
-pub(crate) async fn check(link: &mut Link, address: &Address) -> Result<(), Fault> {
+pub(crate) async fn check(link: &mut Link, address: &PostgresAddress) -> Result<(), Fault> {
     let row = attempt(link, PATIENCE, async |client| client.query_typed_one(SETTINGS, &[]).await).await?;
     let address = address.shown.clone();
     let refused = |error| Err(Fault::Unusable(Box::new(error)));

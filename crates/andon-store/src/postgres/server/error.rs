@@ -27,7 +27,9 @@ pub enum PostgresError {
         schema: String,
     },
     /// Nobody answers.
-    #[error("{address} cannot be reached: {why}")]
+    #[error(
+        "{address} cannot be reached: {why}; check that the server is running, and that its host and port are right"
+    )]
     Unreachable {
         /// The server and the database.
         address: String,
@@ -35,7 +37,9 @@ pub enum PostgresError {
         why: String,
     },
     /// The server refuses this user, or wants another password.
-    #[error("{address} does not let this user in: {why}; check the user and the password")]
+    #[error(
+        "{address} does not let this user in: {why}; check the user and the password, which may be in the address, in PGPASSWORD or in ~/.pgpass"
+    )]
     Login {
         /// The server and the database.
         address: String,
@@ -52,7 +56,8 @@ pub enum PostgresError {
     },
     /// The user may not do what is needed.
     #[error(
-        "{address} does not permit what is needed: {why}; let its owner run `CREATE SCHEMA {schema} AUTHORIZATION` and the user's name"
+        "{address} does not permit what is needed: {why}; let its owner run `CREATE SCHEMA {schema} AUTHORIZATION` and the user's name, \
+         or grant it what is missing"
     )]
     Rights {
         /// The server and the database.
@@ -121,6 +126,16 @@ pub enum PostgresError {
         /// What happened.
         why: String,
     },
+}
+
+impl PostgresError {
+    /// Adds why there was no password, if that is why the server refuses this user.
+    pub(crate) fn because(self, warning: Option<String>) -> Self {
+        match (self, warning) {
+            (Self::Login { address, why }, Some(warning)) => Self::Login { address, why: format!("{why}; {warning}") },
+            (error, _) => error,
+        }
+    }
 }
 
 /// Why something that was asked of the server was not done.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio_postgres::Client;
 
-use super::address::Address;
+use super::address::PostgresAddress;
 use super::error::Fault;
 use super::tls::connector;
 
@@ -21,9 +21,9 @@ pub(crate) struct Link {
 
 impl Link {
     /// Connects, under a name that the server's lists of connections show.
-    pub(crate) async fn open(address: &Address, name: &str) -> Result<Self, Fault> {
+    pub(crate) async fn open(address: &PostgresAddress, name: &str) -> Result<Self, Fault> {
         let connector = connector(&address.trust).map_err(Fault::Tls)?;
-        let mut config = address.config.clone();
+        let mut config = address.login();
         config.application_name(name);
         let connected = tokio::time::timeout(CONNECT, config.connect(connector)).await;
         let (client, connection) = connected.map_err(|_| Fault::Silent(CONNECT))??;

@@ -4,14 +4,15 @@ mod address;
 mod check;
 mod error;
 mod link;
+mod login;
+mod passfile;
 mod schema;
 mod tls;
 
-pub(super) use address::Address;
 pub(super) use check::check;
 pub(super) use error::{Cause, Fault, cause, explain, refused};
 pub(super) use link::{Link, attempt};
-pub(super) use schema::{prepare, quoted};
+pub(super) use schema::{has_tables, prepare, quoted};
 
-pub use address::PostgresOptions;
+pub use address::{PostgresAddress, PostgresOptions};
 pub use error::PostgresError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use super::address::{Address, PostgresOptions};
+use super::address::{PostgresAddress, PostgresOptions};
 use super::error::{Fault, PostgresError, refused};
 use super::link::{Link, attempt};
 
@@ -228,13 +228,11 @@ pub(crate) fn quoted(schema: &str) -> String {
 /// Creates the tables or brings them up to date, and refuses a schema that is newer or not ours.
 pub(crate) async fn prepare(
     link: &mut Link,
-    address: &Address,
+    address: &PostgresAddress,
     options: &PostgresOptions,
 ) -> Result<(), PostgresError> {
     let schema = options.schema.as_str();
-    if schema.is_empty() || schema.len() > 63 || schema.starts_with("pg_") || schema.contains(char::is_control) {
-        return Err(PostgresError::Schema { schema: schema.to_owned() });
-    }
+    check_name(schema)?;
     let found = attempt(link, PATIENCE, async |client| found(client, schema).await).await;
     let done = match found {
         Ok(Found::Version(version)) if version == VERSION => return Ok(()),
@@ -246,6 +244,32 @@ pub(crate) async fn prepare(
         failed => failed,
     };
     done.map_err(|fault| refused(&address.shown, schema, fault))
+}
+
+fn check_name(schema: &str) -> Result<(), PostgresError> {
+    if schema.is_empty() || schema.len() > 63 || schema.starts_with("pg_") || schema.contains(char::is_control) {
+        return Err(PostgresError::Schema { schema: schema.to_owned() });
+    }
+    Ok(())
+}
+
+/// Whether there are tables to read.
+pub(crate) async fn has_tables(address: &PostgresAddress, options: &PostgresOptions) -> Result<bool, PostgresError> {
+    let schema = options.schema.as_str();
+    check_name(schema)?;
+    let found = async {
+        let mut link = Link::open(address, &format!("andon reader {}", quoted(schema))).await?;
+        attempt(&mut link, PATIENCE, async |client| found(client, schema).await).await
+    };
+    let found = found.await.map_err(|fault| refused(&address.shown, schema, fault))?;
+    match judge(found, address, schema)? {
+        0 => Ok(false),
+        VERSION => Ok(true),
+        older => Err(PostgresError::Other {
+            address: address.shown.clone(),
+            why: format!("the schema {schema} has format {older}; a server that is started on it brings it up to date"),
+        }),
+    }
 }
 
 /// What is in the database under a schema's name.
@@ -272,7 +296,7 @@ async fn found(client: &Client, schema: &str) -> Result<Found, tokio_postgres::E
 }
 
 /// The version to begin with.
-fn judge(found: Found, address: &Address, schema: &str) -> Result<i64, PostgresError> {
+fn judge(found: Found, address: &PostgresAddress, schema: &str) -> Result<i64, PostgresError> {
     let (address, schema) = (address.shown.clone(), schema.to_owned());
     match found {
         Found::Nothing => Ok(0),
@@ -283,7 +307,7 @@ fn judge(found: Found, address: &Address, schema: &str) -> Result<i64, PostgresE
 }
 
 /// Brings the schema up to date in one transaction, after any other process that does the same.
-async fn migrate(link: &mut Link, address: &Address, schema: &str) -> Result<(), Fault> {
+async fn migrate(link: &mut Link, address: &PostgresAddress, schema: &str) -> Result<(), Fault> {
     let name = quoted(schema);
     link.ask(PATIENCE, async |client| {
         client.batch_execute("BEGIN").await?;

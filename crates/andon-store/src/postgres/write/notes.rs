@@ -30,7 +30,8 @@ pub(in crate::postgres) async fn claim(
     {
         return Err(JournalError::Owned { by: by.into() }.into());
     }
-    let claimed = "UPDATE runs SET epoch = epoch + 1, owner = $2 WHERE id = $1";
+    // The number that is there is of a commit of its former owner's. One of ours may have the same, and would count as written.
+    let claimed = "UPDATE runs SET epoch = epoch + 1, owner = $2, commit = 0 WHERE id = $1";
     transaction.execute(claimed, &[Value::Int(row.try_get(0)?), Value::Text(transaction.owner)]).await?;
     Ok(Some(from.saturating_add(1)))
 }

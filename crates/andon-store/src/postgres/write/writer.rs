@@ -21,7 +21,7 @@ use super::notes::settled;
 use super::refused::{Verdict, verdicts};
 use super::wave::{Failed, Joined, Part, Wave, after_failure};
 use super::work::{Job, Kind, Work, WriteError};
-use crate::postgres::server::{Address, Cause, Fault, Link, attempt, cause, check, explain};
+use crate::postgres::server::{Cause, Fault, Link, PostgresAddress, attempt, cause, check, explain};
 use crate::postgres::sql::{Statement, Transaction, Value, transact};
 use crate::queue::{Queue, Taken};
 use crate::record::{Instants, RefuseOnExit, SOME, Trouble};
@@ -70,7 +70,7 @@ const NUMBER: &str = "INSERT INTO writers (id, done) VALUES ($1, $2)
 type Settled = (RunId, Stamp);
 
 pub(in crate::postgres) struct Writer {
-    pub(in crate::postgres) address: Arc<Address>,
+    pub(in crate::postgres) address: Arc<PostgresAddress>,
     /// The schema's name, as SQL has it.
     pub(in crate::postgres) schema: String,
     /// The id of this journal as the owner of runs.
