@@ -31,7 +31,7 @@ pub trait LeaseHolder: Send + Sync {
     fn runs_are_lost(&self, runs: &[RunId]);
 
     /// A cancel request was left for a run of this process.
-    fn is_asked(&self, run: &RunId, request: CancelRequest);
+    fn is_asked(self: Arc<Self>, run: &RunId, request: CancelRequest);
 
     /// Another process is dead, and its runs may be [taken up](crate::Runtime::recover).
     fn runs_are_left(self: Arc<Self>);

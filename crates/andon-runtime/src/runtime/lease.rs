@@ -40,9 +40,12 @@ impl LeaseHolder for RuntimeCore {
         }
     }
 
-    fn is_asked(&self, run: &RunId, request: CancelRequest) {
-        let Some(live) = self.registry.find(run) else { return };
-        live.pull(request.heard_at(live.now()));
+    fn is_asked(self: Arc<Self>, run: &RunId, request: CancelRequest) {
+        match self.registry.find(run) {
+            Some(live) => drop(live.pull(request.heard_at(live.now()))),
+            // It has no driver. The request is on record, so whoever takes it up carries it out.
+            None => self.runs_are_left(),
+        }
     }
 
     fn runs_are_left(self: Arc<Self>) {

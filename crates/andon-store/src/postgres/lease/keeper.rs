@@ -208,7 +208,7 @@ impl Heart {
         let mut heard = Vec::new();
         for (run, number, request) in asked {
             if known.get(&run).is_none_or(|last| *last < number) {
-                self.lease.holders().iter().for_each(|holder| holder.is_asked(&run, request.clone()));
+                self.lease.holders().into_iter().for_each(|holder| holder.is_asked(&run, request.clone()));
                 heard.push((run.clone(), number));
             }
             let last = self.passed_on.entry(run).or_default();
