@@ -43,7 +43,9 @@ Commands:
                      not run again, except with --long or CI=true
   points [WORD..]    stops every script (or those whose name contains a WORD) at every point, in every mode;
                      the last line is `N scripts, M points, V violations`
-  crash [OPTION..]   kills the runtime while it writes its SQLite journal, which is sometimes locked or full for a while:
+  crash [--store postgres] [OPTION..]
+                     kills the runtime while it writes its journal: on SQLite, which is sometimes locked or full for a while, or
+                     on a PostgreSQL server, which is sometimes killed itself:
                      --kills N, --seed S, or --point POINT.. to repeat one round; the last line is
                      `N kills, V violations`
   faults [NAME..]    breaks a copy of the source in every way that faults/ lists (or only in the named ways) and checks

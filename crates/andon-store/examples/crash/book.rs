@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use andon_runtime::Ending;
 use andon_runtime::core::answer::Lump;
 use andon_runtime::core::event::{Entry, Epoch, Event, Record, Seq};
+use andon_runtime::{Ending, Journal};
+use andon_store::SqliteJournal;
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 
 use crate::disk::database;
+#[cfg(feature = "postgres")]
+use crate::store;
 
 /// All runs in a database.
 #[derive(Debug, Default)]
@@ -72,11 +76,14 @@ impl Pages {
 /// A copy of a database at this moment.
 pub(crate) struct Copy {
     folder: tempfile::TempDir,
+    /// The round's folder.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a server is asked for it"))]
+    round: PathBuf,
 }
 
 impl Copy {
     pub(crate) fn of(folder: &Path) -> Result<Self> {
-        let copy = Self { folder: tempfile::tempdir()? };
+        let copy = Self { folder: tempfile::tempdir()?, round: folder.to_path_buf() };
         for end in ["db", "db-wal"] {
             let file = database(folder).with_extension(end);
             if file.exists() {
@@ -86,11 +93,24 @@ impl Copy {
         Ok(copy)
     }
 
-    pub(crate) fn path(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         self.folder.path().join("andon.db")
     }
 
+    /// The journal as a program reads it.
+    pub(crate) fn journal(&self) -> Result<Arc<dyn Journal>> {
+        #[cfg(feature = "postgres")]
+        if store::is_on_a_server() {
+            return crate::server::open(&self.round);
+        }
+        Ok(Arc::new(SqliteJournal::open_to_read(self.path())?))
+    }
+
     pub(crate) fn read(&self) -> Result<Book> {
+        #[cfg(feature = "postgres")]
+        if store::is_on_a_server() {
+            return crate::server::read(&self.round).context("the database cannot be read");
+        }
         read(&self.path()).context("the database cannot be read")
     }
 }

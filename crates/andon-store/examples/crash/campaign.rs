@@ -15,6 +15,7 @@ use crate::judge::Outages;
 use crate::outage::{Cause, Outage};
 use crate::parent::{Courses, Report, Setting, play};
 use crate::points::{Course, Plan, hold};
+use crate::store::is_on_a_server;
 
 /// How many rounds are played at once.
 const AT_ONCE: usize = 2;
@@ -152,6 +153,7 @@ impl<'a> OfRound<'a> {
         let mut dice = fastrand::Rng::with_seed(seed);
         let lives = dice.u32(1..=KILLS_A_ROUND);
         let cause = match dice.u8(0..8) {
+            _ if is_on_a_server() => None,
             0 => Some(Cause::Locked),
             1 if has_disks => Some(Cause::Full),
             _ => None,

@@ -12,20 +12,19 @@ use andon_runtime::{
     Agent, Cancel, Cursor, Fate, Force, Journal, Probe, Reason, Recovered, ReplyKind, RequestFate, RunId, Runtime,
     SessionKey,
 };
-use andon_store::{Options, SqliteJournal};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::client::{Client, Watching, acknowledge};
-use crate::disk::database;
 use crate::ghost::Ghost;
 use crate::log::{Line, SEEN, What, Witness, read_from};
 use crate::outage::{Breaker, Outage};
 use crate::points::{Trigger, hold};
 use crate::provider::{Provider, Scene};
 use crate::scenes::{self, Person};
+use crate::store;
 use crate::tools::Tools;
 
 /// Longer than any life, however busy the machine is.
@@ -127,7 +126,7 @@ impl Past {
 }
 
 struct Life {
-    journal: Arc<SqliteJournal>,
+    journal: Arc<dyn Journal>,
     runtime: Runtime,
     witness: Arc<Witness>,
     trigger: Arc<Trigger>,
@@ -142,8 +141,7 @@ impl Life {
             Some(breaker) => Arc::clone(breaker) as _,
             None => Arc::clone(trigger) as _,
         };
-        let options = Options::new().probe(probe);
-        let journal = Arc::new(SqliteJournal::open_with(database(&orders.folder), &options)?);
+        let journal = store::open(&orders.folder, probe)?;
         if let Some(breaker) = &breaker {
             breaker.opened();
         }

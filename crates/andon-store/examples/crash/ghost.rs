@@ -6,13 +6,12 @@ use andon_runtime::core::answer::{Kind, Lump, Span};
 use andon_runtime::core::event::{Entry, Epoch, Event, Record, Seq};
 use andon_runtime::core::time::Stamp;
 use andon_runtime::{Batch, Ending, Journal, JournalError, JournaledRun, RunId};
-use andon_store::SqliteJournal;
 
 use crate::log::{What, Witness};
 
 /// The writer of a dead process, which does not know that it is dead.
 pub(crate) struct Ghost {
-    journal: Arc<SqliteJournal>,
+    journal: Arc<dyn Journal>,
     witness: Arc<Witness>,
     /// The runs that it believes it owns, and its epoch in each.
     owns: Vec<(RunId, Epoch)>,
@@ -20,10 +19,7 @@ pub(crate) struct Ghost {
 
 impl Ghost {
     /// The writer of all runs that are open now.
-    pub(crate) async fn of_the_dead(
-        journal: &Arc<SqliteJournal>,
-        witness: &Arc<Witness>,
-    ) -> Result<Self, JournalError> {
+    pub(crate) async fn of_the_dead(journal: &Arc<dyn Journal>, witness: &Arc<Witness>) -> Result<Self, JournalError> {
         let mut owns = Vec::new();
         for run in journal.unsettled().await? {
             owns.extend(journal.read(&run).await?.map(|stored| (run, stored.epoch)));

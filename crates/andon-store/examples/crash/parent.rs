@@ -18,6 +18,8 @@ use crate::judge::{self, Outages, Seen};
 use crate::log::{BEATS, Beat, EFFECTS, SEEN, What, now_us, read_from};
 use crate::outage::make_room;
 use crate::points::{Course, Kill, hold};
+#[cfg(feature = "postgres")]
+use crate::server::Trouble;
 
 /// The settings of a round.
 #[derive(Debug, Clone)]
@@ -118,7 +120,13 @@ impl Round<'_> {
             kill: kill.filter(|kill| matches!(kill, Kill::At { .. })).map(ToString::to_string),
             outage: course.outage,
         };
+        #[cfg(feature = "postgres")]
+        let trouble = crate::store::is_on_a_server().then(|| Trouble::begin(&self.folder, orders.dice)).flatten();
         let death = live(&orders, kill)?;
+        #[cfg(feature = "postgres")]
+        if let Some(trouble) = trouble {
+            trouble.end()?;
+        }
         make_room(&self.folder)?;
         self.read_logs()?;
         match death {
@@ -197,6 +205,10 @@ impl Round<'_> {
         self.report.outages = self.seen.count_outages();
         self.setting.disk.take_down(&self.folder)?;
         if self.report.violations.is_empty() {
+            #[cfg(feature = "postgres")]
+            if crate::store::is_on_a_server() {
+                crate::server::remove(&self.folder)?;
+            }
             // If this fails, it only wastes disk space.
             let _ = fs::remove_dir_all(&self.folder);
         } else {

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use andon_runtime::{Cursor, Journal, RunId, Runtime, SessionKey};
-use andon_store::SqliteJournal;
 use andon_testkit::check::{check_feed, check_stored, read_all};
 use andon_testkit::wire;
 use anyhow::{Context, Result};
@@ -171,7 +170,7 @@ pub(crate) async fn check_round(copy: &Copy, seen: &Seen) -> Result<Vec<String>>
 /// P2, P3, P6, I11: every run as the runtime reads it, and every session's history.
 async fn check_stored_runs(copy: &Copy, book: &Book) -> Result<Vec<String>> {
     let mut broken = Vec::new();
-    let journal = Arc::new(SqliteJournal::open_to_read(copy.path())?);
+    let journal = copy.journal()?;
     let runtime = Runtime::builder().journal(Arc::clone(&journal)).build();
     for run in book.runs.keys() {
         let id = RunId::new(run)?;
