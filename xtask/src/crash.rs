@@ -14,7 +14,7 @@ pub(crate) fn crash(words: &[&str]) -> Result<()> {
     match words {
         ["--store", "postgres", words @ ..] => {
             server = Server::start()?;
-            command.args(words).env("ANDON_POSTGRES", server.url()).env("ANDON_POSTGRES_CONTROL", server.control());
+            server.to(command.args(words));
         }
         ["--store", "sqlite", words @ ..] | words => drop(command.args(words)),
     }

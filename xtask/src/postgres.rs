@@ -9,13 +9,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::debian;
 use crate::python::{ensure_venv, target_folder};
-use crate::stages::{Stages, quietly, test_cargo};
+use crate::stages::{Stages, build_example, example, quietly, test_cargo};
 
 /// Where Debian has the programs of each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
 /// The wheel that has them for other systems.
 const WHEEL: &str = "pgserver==0.1.4";
+
+/// How often the crash harness kills a process.
+const KILLS: &str = "60";
 
 /// The server's log-in rules: `guarded` and `keeper`, each a user of one test program, need a password, all others need none.
 const LOGINS: &str = "local all guarded,keeper scram-sha-256\nlocal all all trust\n";
@@ -35,8 +38,12 @@ pub(crate) fn run(stages: &mut Stages, words: &[&str]) -> Result<()> {
     let Some(server) = stages.needs(name, Server::start()) else { return Ok(()) };
     let mut command = test_cargo(&tests);
     command.arg("--").args(words).arg("--nocapture");
-    command.env("ANDON_POSTGRES", server.url()).env("ANDON_POSTGRES_CONTROL", server.control());
-    stages.run(name, &mut command)
+    stages.run(name, server.to(&mut command))?;
+    if !words.is_empty() {
+        return Ok(());
+    }
+    build_example("crash")?;
+    stages.run("crash, on PostgreSQL", server.to(example("crash").args(["--kills", KILLS])))
 }
 
 /// A server of our own. It is stopped when this is dropped.
@@ -75,6 +82,11 @@ impl Server {
     /// The address of the database, for its superuser.
     pub(crate) fn url(&self) -> String {
         format!("postgres://andon@{}/postgres", self.folder.display().to_string().replace('/', "%2F"))
+    }
+
+    /// Tells a command where it is.
+    pub(crate) fn to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command.env("ANDON_POSTGRES", self.url()).env("ANDON_POSTGRES_CONTROL", self.control())
     }
 
     /// A shell command that `start` or `stop` completes.

@@ -1,6 +1,7 @@
 //! What all drivers of a runtime share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use andon_core::id::{RunId, SessionKey};
 use andon_core::message::Message;
@@ -31,6 +32,8 @@ pub(crate) struct RuntimeCore {
     pub(crate) learner: Learner,
     /// Models whose meter has loaded the pages that were learned earlier.
     pub(crate) restored_models: Mutex<HashSet<Arc<str>>>,
+    /// Whether the program has recovered once: its agents are there, and recovery may go on by itself.
+    pub(crate) has_recovered: AtomicBool,
     /// Held during a recovery.
     pub(crate) recovering: tokio::sync::Mutex<()>,
     /// Runs whose lost call this process estimates or has estimated. One that it gave up is not among them.

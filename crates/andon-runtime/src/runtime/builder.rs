@@ -1,6 +1,7 @@
 //! Builds a runtime.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use crate::agent::names::AgentNames;
@@ -134,6 +135,7 @@ impl RuntimeBuilder {
             mender: Mender::default(),
             learner: Learner::default(),
             restored_models: Mutex::default(),
+            has_recovered: AtomicBool::new(false),
             recovering: tokio::sync::Mutex::default(),
             estimated: Mutex::default(),
             estimating: tokio::sync::Mutex::default(),

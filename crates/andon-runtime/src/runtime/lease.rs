@@ -1,6 +1,7 @@
 //! What a runtime does when a journal that it shares with other processes tells it of its lease.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use andon_core::cancel::CancelRequest;
@@ -49,6 +50,10 @@ impl LeaseHolder for RuntimeCore {
     }
 
     fn runs_are_left(self: Arc<Self>) {
+        if !self.has_recovered.load(Ordering::Acquire) {
+            // The program is still starting, and takes them up when its agents are there.
+            return;
+        }
         let runtime = Arc::clone(&self);
         self.services.door.spawn_keeper(async move {
             let leaving = runtime.services.give_up();

@@ -11,6 +11,7 @@ pub(crate) mod sessions;
 
 use std::fmt;
 use std::process;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -104,11 +105,16 @@ impl Runtime {
     ///
     /// Build the agents first, and call this before anything runs. It may be called again after more agents were built.
     ///
+    /// If several processes share the journal, only runs of those that are dead are taken up, and once this was called it goes on by
+    /// itself: whenever another process dies, one of those that live takes up its runs.
+    ///
     /// # Cancel safety
     ///
     /// If this future is dropped, what was recovered by then stays recovered. Call it again for the rest.
     pub async fn recover(&self) -> Result<Vec<Recovered>, JournalError> {
-        recovery::recover_all(&self.core).await
+        let recovered = recovery::recover_all(&self.core).await;
+        self.core.has_recovered.store(true, Ordering::Release);
+        recovered
     }
 
     /// The runs in progress, in the order in which they came.

@@ -118,6 +118,22 @@ async fn the_runs_of_a_process_that_ended_are_there_for_the_next() {
     assert_eq!(next.claim(&run, 1).await, Ok(Some(2)));
 }
 
+/// An heir that dies as well leaves both its own runs and those that it had inherited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_runs_of_a_dead_process_whose_heir_is_dead_too_are_there_for_the_next() {
+    let _server = shared();
+    let schema = new_schema();
+    let (gone, heir) = (process(&url(), &schema, None), process(&url(), &schema, None));
+    let run = begin(&gone, "r").await;
+    let own = begin(&heir, "own").await;
+    drop(gone);
+    assert_eq!(heir.abandoned().await, Ok(vec![run.clone(), own.clone()]));
+    let next = process(&url(), &schema, None);
+    assert_eq!(next.abandoned().await, Ok(vec![]), "it has an heir");
+    drop(heir);
+    assert_eq!(next.abandoned().await, Ok(vec![run, own]));
+}
+
 /// Checks P10: a process that is cut off stops by itself before its lease is over, and then has one heir.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_cut_off_has_one_heir_once_its_lease_is_over() {
@@ -156,9 +172,10 @@ struct Replica {
 }
 
 impl Replica {
-    fn new(journal: PostgresJournal) -> Self {
+    async fn new(journal: PostgresJournal) -> Self {
         let runtime = Runtime::builder().journal(journal).build();
         let agent = Agent::builder().name("writer").model(Practice::new()).runtime(&runtime).build().unwrap();
+        runtime.recover().await.unwrap();
         Self { runtime, agent }
     }
 
@@ -185,7 +202,7 @@ async fn a_run_is_cancelled_through_another_process() {
     let _server = shared();
     let schema = new_schema();
     let (here, there) = (process(&url(), &schema, None), process(&url(), &schema, None));
-    let (here, there) = (Replica::new(here), Replica::new(there));
+    let (here, there) = (Replica::new(here).await, Replica::new(there).await);
     let (run, shown) = here.talk().await;
     let reply = there.runtime.cancel(run.id(), Cancel::graceful().by("ada").note("from afar")).await.unwrap();
     assert_eq!(*reply.kind(), ReplyKind::Accepted);
@@ -204,7 +221,7 @@ async fn a_run_is_cancelled_through_another_process() {
 async fn a_run_is_cut_at_the_fence_and_its_text_is_kept() {
     let _server = shared();
     let (schema, wire) = (new_schema(), Wire::new());
-    let alone = Replica::new(process(&wire.url(), &schema, Some(SHORT)));
+    let alone = Replica::new(process(&wire.url(), &schema, Some(SHORT))).await;
     let (run, shown) = alone.talk().await;
     wire.silence();
     run.cord().pulled().await;
@@ -226,8 +243,8 @@ async fn a_run_is_cut_at_the_fence_and_its_text_is_kept() {
 async fn a_run_that_was_taken_over_ends_as_its_heir_says() {
     let _server = shared();
     let (schema, wire) = (new_schema(), Wire::new());
-    let heir = Replica::new(process(&url(), &schema, Some(SHORT)));
-    let cut_off = Replica::new(process(&wire.url(), &schema, Some(SHORT)));
+    let heir = Replica::new(process(&url(), &schema, Some(SHORT))).await;
+    let cut_off = Replica::new(process(&wire.url(), &schema, Some(SHORT))).await;
     let (run, shown) = cut_off.talk().await;
     wire.silence();
     // The heir takes it up without being told to.

@@ -23,11 +23,11 @@ const RENEW: &str = "INSERT INTO replicas (id, program, format, ttl, lease_until
 const ASKED: &str = "SELECT r.run, q.body, q.number FROM runs r JOIN requests q ON q.run = r.id AND q.number > r.heard
     WHERE r.owner = $1 AND NOT r.settled AND r.asked > r.heard AND q.kind = 'cancel' ORDER BY r.id, q.number";
 
-/// Whether a process is dead that has left runs, and nobody takes them up. And whoever takes up a dead one's runs goes on.
-const LEFT: &str = "WITH mine AS (UPDATE replicas SET heir_until = clock_timestamp() + ttl WHERE heir = $1 AND lease_until < clock_timestamp())
-    SELECT EXISTS (SELECT FROM replicas p WHERE p.lease_until < clock_timestamp()
-        AND (p.heir_until IS NULL OR p.heir_until < clock_timestamp()) AND may_take(p.id, $1)
-        AND EXISTS (SELECT FROM runs r WHERE r.owner = p.id AND NOT r.settled))";
+/// Whether a process is dead that has left runs, and nobody takes them up.
+const LEFT: &str =
+    "SELECT EXISTS (SELECT FROM replicas p WHERE p.lease_until < clock_timestamp() AND may_take(p.id, $1)
+    AND NOT EXISTS (SELECT FROM replicas h WHERE h.id = p.heir AND h.lease_until >= clock_timestamp())
+    AND EXISTS (SELECT FROM runs r WHERE r.owner = p.id AND NOT r.settled))";
 
 /// Which of these runs are another's.
 const LOST: &str = "SELECT k.run FROM unnest($2::text[]) AS k(run)

@@ -38,9 +38,8 @@ CREATE TABLE replicas (
     lease_until timestamptz NOT NULL,
     -- Since when it has had the lease without a break.
     since timestamptz NOT NULL,
-    -- Who takes up its runs when it is dead, and until when nobody else does.
-    heir text COLLATE "C",
-    heir_until timestamptz
+    -- Who takes up its runs when it is dead. Nobody else does for as long as that one has its lease.
+    heir text COLLATE "C"
 ) WITH (fillfactor = 50);
 
 -- Whether one process may take over the runs of another. After an outage every lease is over, although nobody is dead: so whoever

@@ -50,9 +50,9 @@ async fn driven_by(transaction: Transaction<'_>, owner: &str) -> Result<Option<S
 /// Makes the caller the heir of the dead whose runs nobody takes up, and returns the open runs that it may take up: theirs, its
 /// own, and those of owners that are not known any more.
 pub(in crate::postgres) async fn abandoned(transaction: Transaction<'_>) -> Result<Vec<RunId>, WriteError> {
-    let inherit = "UPDATE replicas SET heir = $1, heir_until = clock_timestamp() + ttl
-        WHERE id IN (SELECT id FROM replicas WHERE id <> $1 AND lease_until < clock_timestamp()
-            AND (heir IS NULL OR heir = $1 OR heir_until < clock_timestamp()) AND may_take(id, $1)
+    let inherit = "UPDATE replicas SET heir = $1
+        WHERE id IN (SELECT id FROM replicas p WHERE id <> $1 AND lease_until < clock_timestamp() AND may_take(id, $1)
+            AND NOT EXISTS (SELECT FROM replicas h WHERE h.id = p.heir AND h.id <> $1 AND h.lease_until >= clock_timestamp())
             ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)";
     let owner = || [Value::Text(transaction.owner)];
     transaction.execute(inherit, &owner()).await?;
