@@ -18,7 +18,7 @@ use crate::points::hold;
 use crate::store::SERVER;
 
 /// How long a query may be tried again while the server is on its way back.
-const PATIENCE: u32 = 400;
+const PATIENCE: u32 = 2_000;
 
 /// Taken while rows are read, and by whoever stops the server.
 static SERVER_IS_UP: RwLock<()> = RwLock::new(());
