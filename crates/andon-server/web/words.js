@@ -164,5 +164,5 @@ export const VERDICT = {
 export const REASON = {
   requested: "on request", client_disconnected: "the client disconnected", superseded: "a newer prompt replaced it",
   parent: "its parent run was stopped", deadline: "its time limit was reached", budget: "its budget was used up", policy: "not allowed by policy",
-  approval_denied: "approval was denied", operator: "by an operator", shutdown: "the server shut down", owner_lost: "the program that ran it ended",
+  approval_denied: "approval was denied", operator: "by an operator", shutdown: "the server shut down", owner_lost: "its program could not reach the database",
 };

@@ -1,4 +1,4 @@
-//! Who gets in, and what is said to who does not. No password is ever shown.
+//! Logins that work, and what those that do not are told. No password is ever shown.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,4 @@
-//! What every journal promises, as cases that each of them must pass: in memory, in SQLite, later in Postgres.
+//! What every journal promises, as cases that each of them must pass: in memory, in SQLite, on PostgreSQL.
 //!
 //! # Theory of operation
 //!

@@ -1,4 +1,4 @@
-//! Who logs in, and with which password, where the address does not say: as in every program that uses PostgreSQL's own library.
+//! The user and the password, where the address does not give them: found as in every program that uses PostgreSQL's own library.
 
 use std::env;
 use std::path::PathBuf;
